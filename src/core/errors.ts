@@ -1,0 +1,70 @@
+/** Every error of the relay by its stable code: whether a retry helps, and what a person does about it. */
+export const ERROR_CATALOGUE = {
+  FENCED: { retryable: false, fix: "Nothing: another instance owns this lane now and goes on with it." },
+  LEASE_LOST: {
+    retryable: true,
+    fix: "Nothing, the relay joins again. If it repeats: raise leaseMs or give the process more CPU.",
+  },
+  DATABASE_UNREACHABLE: {
+    retryable: true,
+    fix: "Check that the database runs and that host, port, user and password are right.",
+  },
+  DATABASE_BUSY: {
+    retryable: true,
+    fix: "Nothing, the relay tries again. If it repeats: look for long locks on the outbox table.",
+  },
+  DATABASE_REFUSED: {
+    retryable: true,
+    fix: "Read the database's message; `DATABASE_URL` or the grants of the role are the usual cause.",
+  },
+  SCHEMA_MISSING: { retryable: true, fix: "Create the relay's own schema: run the migrations (`migrate up`)." },
+  SCHEMA_OLDER: { retryable: true, fix: "Run the migrations (`migrate up`) of this version." },
+  SCHEMA_NEWER: {
+    retryable: false,
+    fix: "A newer relay migrated this database: run that version or roll its migrations back.",
+  },
+  TABLE_MISSING: { retryable: true, fix: "Create the table or correct its name; the relay looks again by itself." },
+  GRANT_MISSING: { retryable: true, fix: "Grant the role what the message names; the relay looks again by itself." },
+  COLUMN_MISSING: { retryable: true, fix: "Add the column, or name the one to use in the source's `columns`." },
+  COLUMN_MISTYPED: { retryable: true, fix: "Change the column's type, or name another one in the source's `columns`." },
+  EVENT_UNREADABLE: { retryable: false, fix: "Correct the row by hand and replay the dead letter." },
+  EVENT_TOO_LARGE: {
+    retryable: false,
+    fix: "Raise `limits.payloadBytesMax`, or store a reference instead of the data, and replay.",
+  },
+  CRASH_POISON: {
+    retryable: false,
+    fix: "This event ended the relay's process each time it was sent: look at it before you replay it.",
+  },
+  PUBLISH_UNKNOWN: {
+    retryable: true,
+    fix: "The destination did not answer in time: the event is sent again and may arrive twice.",
+  },
+  PUBLISH_FAILED: { retryable: true, fix: "Look at the destination; the relay tries again by itself." },
+  CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
+  IDENTITY_CHANGED: { retryable: false, fix: "This is a restored or another database: check it, then adopt it." },
+} as const satisfies Record<string, { retryable: boolean; fix: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+
+export class RelayError extends Error {
+  readonly code: ErrorCode;
+  readonly retryable: boolean;
+
+  constructor(code: ErrorCode, what: string, options?: ErrorOptions) {
+    super(`${what} [${code}] ${ERROR_CATALOGUE[code].fix}`, options);
+    this.name = "RelayError";
+    this.code = code;
+    this.retryable = ERROR_CATALOGUE[code].retryable;
+  }
+}
+
+export function isRelayError(error: unknown, code?: ErrorCode): error is RelayError {
+  return error instanceof RelayError && (code === undefined || error.code === code);
+}
+
+/** One line for a log, a hold or a dead letter, whatever was thrown; bounded, since it is stored per attempt. */
+export function reasonOf(error: unknown, lengthMax = 2_000): string {
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  return text.length <= lengthMax ? text : `${text.slice(0, lengthMax - 1)}…`;
+}

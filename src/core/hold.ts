@@ -1,0 +1,21 @@
+/**
+ * One row per failing event. While a hold that parks exists, later events of its key wait; nothing is stored for
+ * them. `retrying`: tried again when due. `suspect`: written before the send of an event that may crash the relay.
+ * `dead`: never tried again by itself.
+ */
+export interface Hold {
+  readonly id: string;
+  readonly key: string | null;
+  readonly lane: number;
+  readonly state: "retrying" | "suspect" | "dead";
+  readonly parks: boolean;
+  /** Failures so far. */
+  readonly attempts: number;
+  /** Crashes of the relay while this event was being sent. */
+  readonly crashes: number;
+  /** From now on, by the database's clock; negative when overdue; null for the dead. */
+  readonly dueInMs: number | null;
+}
+
+/** What becomes of a key when its head is exhausted. */
+export type OnExhausted = "park" | "block" | "skip";

@@ -1,0 +1,72 @@
+/** Delays before each further try, either computed or listed. Everything in milliseconds. */
+export type RetryPolicy =
+  | {
+      readonly kind: "exponential";
+      readonly initialMs: number;
+      readonly factor: number;
+      readonly maxMs: number;
+      /** Share of the delay that is drawn at random, 0 to 1, so that a crowd of retries spreads out. */
+      readonly jitter: number;
+      /** The failure with this number is the last one. */
+      readonly attemptsMax: number;
+    }
+  | {
+      readonly kind: "schedule";
+      /** `[0, 30_000]`: try again at once, then after 30 s; the third failure is the last one. */
+      readonly delaysMs: readonly number[];
+    };
+
+export interface ExponentialOptions {
+  initialMs?: number;
+  factor?: number;
+  maxMs?: number;
+  jitter?: number;
+  attemptsMax?: number;
+}
+
+export function exponential(options: ExponentialOptions = {}): RetryPolicy {
+  const policy = { initialMs: 1_000, factor: 2, maxMs: 300_000, jitter: 0, attemptsMax: 10, ...options };
+  requireRange("retry.initialMs", policy.initialMs, 0, Number.MAX_SAFE_INTEGER);
+  requireRange("retry.factor", policy.factor, 1, 1_000);
+  requireRange("retry.maxMs", policy.maxMs, policy.initialMs, Number.MAX_SAFE_INTEGER);
+  requireRange("retry.jitter", policy.jitter, 0, 1);
+  requireRange("retry.attemptsMax", policy.attemptsMax, 1, 1_000);
+  return { kind: "exponential", ...policy };
+}
+
+export function schedule(delaysMs: readonly number[]): RetryPolicy {
+  for (const delayMs of delaysMs) requireRange("retry.delaysMs", delayMs, 0, Number.MAX_SAFE_INTEGER);
+  return { kind: "schedule", delaysMs };
+}
+
+/** The presets' own policies, by the team whose table it is. */
+export const RETRY_PRESETS = {
+  flag: exponential(),
+  openoutbox: exponential({ maxMs: 86_400_000, jitter: 0.15, attemptsMax: 25 }),
+  worker: exponential({ initialMs: 30_000, maxMs: 3_600_000, attemptsMax: 6 }),
+  // The first of five tries is the delivery itself; after a fourth failure nothing is tried by itself.
+  intent: schedule([30_000, 300_000, 1_800_000]),
+} as const;
+
+/**
+ * The delay after the n-th failure (1 is the first), or "exhausted" when none follows.
+ * `draw` is a number in [0, 1).
+ */
+export function delayAfter(policy: RetryPolicy, failures: number, draw: number): number | "exhausted" {
+  if (policy.kind === "schedule") return policy.delaysMs[failures - 1] ?? "exhausted";
+  if (failures >= policy.attemptsMax) return "exhausted";
+  const plainMs = Math.min(policy.maxMs, policy.initialMs * policy.factor ** (failures - 1));
+  return Math.round(plainMs * (1 - policy.jitter + 2 * policy.jitter * draw));
+}
+
+/** The longest delay that a policy knows: what `block` waits between its endless tries. */
+export function longestDelayMs(policy: RetryPolicy): number {
+  if (policy.kind === "exponential") return policy.maxMs;
+  return Math.max(1_000, ...policy.delaysMs);
+}
+
+function requireRange(name: string, value: number, min: number, max: number): void {
+  if (!Number.isFinite(value) || value < min || value > max) {
+    throw new RangeError(`${name} is ${value}; it must be a number from ${min} to ${max}`);
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Who is alive. One row per process and database, on a connection of its own; all times are the database's. A lane
+ * belongs to a living instance or to nobody.
+ */
+export interface Membership {
+  /** Equal for all sources of one database: they share one heartbeat. */
+  readonly databaseId: string;
+
+  /** Adds a row under this id, which was never used before, alive for the lease. `pipelines` are those it serves. */
+  join(instance: Joining): Promise<void>;
+
+  /**
+   * Prolongs the life by the lease. False when the row is gone or has expired: then everything that the instance
+   * owned is lost, and it never comes back under this id.
+   */
+  renew(id: string, leaseMs: number): Promise<boolean>;
+
+  /**
+   * Deletes the rows of expired instances, and of those whose expiry is impossibly far away (the clock stepped back).
+   * Of several callers exactly one gets an id.
+   */
+  reap(): Promise<string[]>;
+
+  /** Deletes the row; its lanes must have been released before. Leaving twice is legal. */
+  leave(id: string): Promise<void>;
+
+  close(): Promise<void>;
+}
+
+export interface Joining {
+  readonly id: string;
+  /** For people: host and process. */
+  readonly name: string;
+  readonly leaseMs: number;
+  readonly pipelines: readonly string[];
+}

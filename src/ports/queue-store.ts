@@ -1,0 +1,202 @@
+import type { ErrorCode } from "../core/errors.ts";
+import type { OutboxEvent } from "../core/event.ts";
+import type { Hold } from "../core/hold.ts";
+import type { Membership } from "./membership.ts";
+
+/** A pipeline's view of one event type table: which events it takes, first match wins. Null takes everything. */
+export type TypeFilter = readonly TypeRule[] | null;
+
+export interface TypeRule {
+  /** An exact type, or a pattern in which `*` stands for any run of characters. */
+  readonly pattern: string;
+  /** Whether the events that this rule is the first to match belong to this pipeline. */
+  readonly mine: boolean;
+}
+
+export interface PipelineSpec {
+  /** Unique in the database; progress is kept under it. */
+  readonly name: string;
+  readonly types: TypeFilter;
+  /** Proposed at creation; what the database says wins. */
+  readonly lanes: number;
+  /** From this attempt on a reaped event is dead, where the source counts attempts itself. */
+  readonly attemptsMax: number;
+  readonly payloadBytesMax: number;
+  readonly headersMax: number;
+}
+
+/** Where events wait in rows that carry a state. Several pipelines may read one source, each event belongs to one. */
+export interface QueueSource {
+  readonly name: string;
+  readonly membership: Membership;
+  pipeline(spec: PipelineSpec): QueueStore;
+  close(): Promise<void>;
+}
+
+/** A lane in the hands of an instance. Every write names it and changes nothing when it is no longer true. */
+export interface Grant {
+  readonly lane: number;
+  readonly owner: string;
+  readonly epoch: bigint;
+}
+
+export interface LaneState {
+  readonly lane: number;
+  readonly owner: string | null;
+  readonly epoch: bigint;
+  readonly settledBatch: bigint;
+}
+
+export interface Takeover {
+  readonly grant: Grant;
+  readonly settledBatch: bigint;
+  /** Crashes of owners in a row, raised when the lane was not released; falls with every settle. */
+  readonly crashes: number;
+  readonly holds: readonly Hold[];
+}
+
+export interface Survey {
+  /** Living instances that serve this pipeline. */
+  readonly instances: readonly string[];
+  readonly lanes: readonly LaneState[];
+}
+
+/** An event as read from its lane. */
+export interface ClaimedEvent extends OutboxEvent {
+  readonly lane: number;
+  /** Failures so far. */
+  readonly failures: number;
+  /** Set when the row is no proper event: the engine makes it a dead letter with this reason. */
+  readonly fault: { readonly code: ErrorCode; readonly reason: string } | null;
+}
+
+export interface RunRequest {
+  readonly grants: readonly Grant[];
+  /** Keys that have enough events in flight already; their events are left out. Bounded. */
+  readonly exceptKeys: readonly string[];
+  /**
+   * Types whose topic takes nothing at present. Their events are left out, and so is every event of a key that has
+   * one of them pending, because it must not overtake. Bounded.
+   */
+  readonly exceptTypes: readonly string[];
+}
+
+/**
+ * A pass over the pending events of some lanes, in order. Where claims are durable, a page is claimed when it is
+ * shown, and the engine ends the run as soon as it hands an event of it back.
+ */
+export interface Run {
+  /** The lanes as this run's snapshot shows them. Rows of a lane that is not the caller's must not be delivered. */
+  readonly lanes: readonly LaneState[];
+  /**
+   * The next events in order, at most `rows`, and no more after `bytes` of payload are reached (one event at least);
+   * an empty page ends the run. Never shows a row twice. Events of one key
+   * come in the order in which they were written. Leaves out held events and the events of parked keys, by the
+   * snapshot.
+   */
+  next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]>;
+  /** Lets go of the snapshot. Legal at any time, also twice and after an error. */
+  end(): Promise<void>;
+}
+
+export type FailureNext =
+  | { readonly kind: "retry"; readonly delayMs: number }
+  | { readonly kind: "dead"; readonly parks: boolean };
+
+export interface Failure {
+  readonly id: string;
+  readonly key: string | null;
+  readonly reason: string;
+  /** Failures including this one. */
+  readonly attempts: number;
+  readonly next: FailureNext;
+}
+
+/** What became of claimed events of one lane, to be written in one piece. */
+export interface Settlement {
+  readonly grant: Grant;
+  /** The lane's settled_batch must be this; it becomes `batch`. Equal when only failures are settled. */
+  readonly previousBatch: bigint;
+  readonly batch: bigint;
+  readonly delivered: readonly string[];
+  readonly failed: readonly Failure[];
+  /** Claimed but never sent. Only sources with durable claims have anything to do. */
+  readonly handedBack: readonly string[];
+  /** Holds to be deleted: of delivered heads, and of rows that are gone. */
+  readonly releasedHolds: readonly string[];
+  /** About to be sent by a lane that keeps crashing: a hold in state `suspect` with one more crash counted. */
+  readonly suspects: readonly { readonly id: string; readonly key: string | null }[];
+}
+
+/** Ids that a settle found neither pending nor in flight any more: somebody deleted or marked the row meanwhile. */
+export interface SettleResult {
+  readonly missing: readonly string[];
+}
+
+export interface Heads {
+  readonly events: readonly ClaimedEvent[];
+  /** Rows that vanished, or were marked or taken by others: their holds are void. */
+  readonly gone: readonly string[];
+}
+
+/**
+ * One pipeline's events and progress. Reading, fencing and settling are one port, because fencing only holds if
+ * progress and rows commit together.
+ *
+ * Any method may throw a RelayError. DATABASE_BUSY is a promise that nothing took effect (deadlock, serialization
+ * failure, lock or statement timeout); after any other error the effect is unknown.
+ */
+export interface QueueStore {
+  /** Checks the table and makes sure that the pipeline's lanes exist. Legal to repeat; safe beside others. */
+  prepare(): Promise<{ readonly lanes: number }>;
+
+  survey(): Promise<Survey>;
+
+  /**
+   * Takes those of the lanes that nobody living owns, and those of the owner itself; raises the epoch beyond every
+   * one given out before, also by a database that forgot its last commits. Afterwards no write under an older grant
+   * takes effect. Frees the events that the former owner had claimed durably, counting an attempt if it died.
+   */
+  takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]>;
+
+  /** Gives the lane up in good order, so that the next owner does not count a crash. Fenced: no effect, no error. */
+  release(grant: Grant): Promise<void>;
+
+  /** Cheap, one statement: whether a run over these lanes would show anything. May be wrong for a moment. */
+  probe(grants: readonly Grant[]): Promise<boolean>;
+
+  begin(request: RunRequest): Promise<Run>;
+
+  /** Reads held events of one lane by id, ready to be sent again. Ids in neither list are not due yet. */
+  claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads>;
+
+  /**
+   * Writes all of it or nothing, and only while grant and previousBatch hold, else throws FENCED. Dead events leave a
+   * copy with the error of every attempt.
+   */
+  settle(settlement: Settlement): Promise<SettleResult>;
+
+  /**
+   * Compares the lane's holds with their rows: drops those whose row vanished or was marked by others, revives dead
+   * ones that a person reset, and returns what is left. Throws FENCED.
+   */
+  reviewHolds(grant: Grant): Promise<readonly Hold[]>;
+
+  /** Types of pending events that no pipeline of the source takes, with a count capped at 1,000 each. */
+  unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]>;
+
+  /** Deletes up to `rows` delivered events older than this. Returns how many. */
+  prune(olderThanMs: number, rows: number): Promise<number>;
+
+  /** Present where a claim is written into the row, as in the Open Outbox table. */
+  readonly durableClaims: DurableClaims | null;
+}
+
+export interface DurableClaims {
+  /** The claim's own lease, in ms. */
+  readonly leaseMs: number;
+  /** Prolongs the claim of these events, so that no other relay takes them for stuck. */
+  refresh(owner: string, ids: readonly string[]): Promise<void>;
+  /** Frees events whose claim is older than its lease and whose owner is no living instance of ours. */
+  reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }>;
+}
