@@ -1,0 +1,49 @@
+import type { Clock } from "../../core/clock.ts";
+import { reasonOf } from "../../core/errors.ts";
+import type { TechnicalEvents } from "../../ports/technical-events.ts";
+
+export interface ChoreOptions {
+  readonly name: string;
+  readonly pipeline: string;
+  readonly everyMs: number;
+  readonly clock: Clock;
+  readonly events: TechnicalEvents;
+  readonly run: () => Promise<void>;
+}
+
+/**
+ * Something done again and again beside the delivery. Stop before start and a second stop are legal; stop returns when
+ * nothing runs any more. A failing chore is told and tried again at its next time.
+ */
+export class Chore {
+  readonly #options: ChoreOptions;
+  readonly #stopped = new AbortController();
+  #running: Promise<void> | null = null;
+
+  constructor(options: ChoreOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#running === null && !this.#stopped.signal.aborted) this.#running = this.#loop();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#running;
+  }
+
+  async #loop(): Promise<void> {
+    const { clock, everyMs, events, name, pipeline, run } = this.#options;
+    const { signal } = this.#stopped;
+    for (;;) {
+      await clock.sleep(everyMs, signal);
+      if (signal.aborted) return;
+      try {
+        await run();
+      } catch (error) {
+        events.emit("ChoreFailed", { pipeline, chore: name, reason: reasonOf(error) });
+      }
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { PipelineContext } from "../context.ts";
+import type { Lane } from "../lane.ts";
+import { Chore } from "./chore.ts";
+
+/** Delivered rows are deleted in steps of this many. */
+const PRUNE_ROWS = 1_000;
+const PRUNE_EVERY_MS = 5_000;
+const UNROUTED_EVERY_MS = 60_000;
+const STALE_ROWS = 1_000;
+
+export interface ChoreHost {
+  lanes(): readonly Lane[];
+  readonly owner: string;
+  /** Delivered rows older than this are deleted; null keeps them. */
+  readonly retentionMs: number | null;
+}
+
+/** What a pipeline does beside delivering. Work on the whole source is done by the owner of lane 0 alone. */
+export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore[] {
+  const { clock, events, name: pipeline, store, timing } = context;
+  const ownsFirstLane = () => host.lanes().some((lane) => lane.isOpen && lane.grant.lane === 0);
+  const chore = (name: string, everyMs: number, run: () => Promise<void>) =>
+    new Chore({ name, pipeline, everyMs, clock, events, run });
+
+  const chores = [
+    chore("review holds", timing.reviewMs, async () => {
+      for (const lane of host.lanes()) if (lane.isOpen && lane.holds.size > 0) await lane.reviewHolds();
+    }),
+    chore("report unrouted", UNROUTED_EVERY_MS, async () => {
+      if (!ownsFirstLane()) return;
+      for (const { type, count } of await store.unrouted()) {
+        events.emit("RelayMismatch", { pipeline, intentType: type, count });
+      }
+    }),
+  ];
+  const { retentionMs } = host;
+  if (retentionMs !== null) {
+    chores.push(
+      chore("prune", PRUNE_EVERY_MS, async () => {
+        if (!ownsFirstLane()) return;
+        const count = await store.prune(retentionMs, PRUNE_ROWS);
+        if (count > 0) events.emit("EventsPruned", { pipeline, count });
+      }),
+    );
+  }
+  const { durableClaims } = store;
+  if (durableClaims !== null) {
+    chores.push(
+      chore("refresh claims", durableClaims.leaseMs / 4, async () => {
+        const ids = host.lanes().flatMap((lane) => lane.claimedIds());
+        if (ids.length > 0) await durableClaims.refresh(host.owner, ids);
+      }),
+      chore("reap stale claims", Math.min(timing.reviewMs, durableClaims.leaseMs / 4), async () => {
+        if (!ownsFirstLane()) return;
+        const { freed, dead } = await durableClaims.reapStale(STALE_ROWS);
+        if (freed + dead > 0) events.emit("StaleClaimsReaped", { pipeline, freed, dead });
+      }),
+    );
+  }
+  return chores;
+}

@@ -1,0 +1,19 @@
+import type { Clock, Random } from "../core/clock.ts";
+import type { Limits, Timing } from "../core/limits.ts";
+import type { QueueStore } from "../ports/queue-store.ts";
+import type { TechnicalEvents } from "../ports/technical-events.ts";
+import type { Routes } from "../routing/routes.ts";
+import type { Destination } from "./destination.ts";
+
+/** What every part of a pipeline works with. */
+export interface PipelineContext {
+  readonly name: string;
+  readonly store: QueueStore;
+  readonly destination: Destination;
+  readonly routes: Routes;
+  readonly limits: Limits;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: TechnicalEvents;
+}

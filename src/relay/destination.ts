@@ -1,0 +1,177 @@
+import { Brake } from "../core/brake.ts";
+import { type Admission, Circuit } from "../core/circuit.ts";
+import type { Clock, Random } from "../core/clock.ts";
+import type { Limits } from "../core/limits.ts";
+import type { Publisher } from "../ports/publisher.ts";
+import type { TechnicalEvents } from "../ports/technical-events.ts";
+
+/** Topics with an open circuit; more than these are no longer single bad topics. */
+const TOPIC_CIRCUITS_MAX = 1_000;
+
+export interface DestinationOptions {
+  readonly name: string;
+  readonly publisher: Publisher;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: TechnicalEvents;
+}
+
+/** A publisher with the circuits that guard it. Shared by all lanes of all pipelines that lead to it. */
+export class Destination {
+  readonly name: string;
+  readonly publisher: Publisher;
+  readonly #options: DestinationOptions;
+  readonly #circuit = new Circuit();
+  readonly #topics = new Map<string, { circuit: Circuit; types: Set<string> }>();
+  readonly #brake: Brake;
+  readonly #wakers = new Set<() => void>();
+  readonly #closed = new AbortController();
+  #braked = false;
+  #lastAnswerMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DestinationOptions) {
+    this.name = options.name;
+    this.publisher = options.publisher;
+    this.#options = options;
+    this.#brake = new Brake(options.limits.failuresInRowMax);
+  }
+
+  /** Calls back whenever something may be sent that could not be before. */
+  onWake(waker: () => void): () => void {
+    this.#wakers.add(waker);
+    return () => void this.#wakers.delete(waker);
+  }
+
+  admission(): Admission {
+    return this.#circuit.admission(this.#now());
+  }
+
+  get isOpen(): boolean {
+    return this.#circuit.isOpen;
+  }
+
+  beginProbe(): void {
+    this.#circuit.beginProbe();
+  }
+
+  cancelProbe(): void {
+    this.#circuit.cancelProbe();
+    this.#wake();
+  }
+
+  /** Whether anything was delivered here since then: it is alive, whatever happened to a single event. */
+  answeredSince(ms: number): boolean {
+    return this.#lastAnswerMs >= ms;
+  }
+
+  topicAdmission(topic: string): Admission {
+    return this.#topics.get(topic)?.circuit.admission(this.#now()) ?? { admits: "all" };
+  }
+
+  beginTopicProbe(topic: string): void {
+    this.#topics.get(topic)?.circuit.beginProbe();
+  }
+
+  cancelTopicProbe(topic: string): void {
+    this.#topics.get(topic)?.circuit.cancelProbe();
+  }
+
+  /** Types that are known to lead to a topic which takes nothing now. */
+  blockedTypes(): string[] {
+    const blocked: string[] = [];
+    for (const { circuit, types } of this.#topics.values()) {
+      if (circuit.admission(this.#now()).admits === "none") blocked.push(...types);
+    }
+    return blocked;
+  }
+
+  delivered(topic: string, probe: boolean): void {
+    this.#lastAnswerMs = this.#now();
+    this.#brake.succeeded();
+    this.#closeTopic(topic);
+    if (this.#circuit.succeed({ probe })) {
+      this.#braked = false;
+      this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
+      this.#wake();
+    }
+  }
+
+  /** The destination as a whole takes nothing. */
+  failed(reason: string, options: { probe: boolean; afterMs?: number | undefined }): void {
+    const { probe, afterMs } = options;
+    const draw = this.#options.random.next();
+    const opened = this.#circuit.fail(this.#now(), reason, {
+      draw,
+      probe,
+      ...(afterMs === undefined ? {} : { afterMs }),
+    });
+    if (opened) this.#options.events.emit("CircuitOpened", { destination: this.name, topic: null, reason });
+    if (opened || probe) this.#wakeLater(this.#circuit);
+  }
+
+  /** One topic takes nothing. `type` is the event type that was to go there. */
+  topicFailed(topic: string, type: string, reason: string, afterMs: number | undefined): void {
+    this.#lastAnswerMs = this.#now();
+    const known = this.#topics.get(topic);
+    if (known === undefined && this.#topics.size >= TOPIC_CIRCUITS_MAX) {
+      this.failed(reason, { probe: false, afterMs });
+      return;
+    }
+    const guard = known ?? { circuit: new Circuit(), types: new Set<string>() };
+    this.#topics.set(topic, guard);
+    guard.types.add(type);
+    const wasOpen = guard.circuit.isOpen;
+    const draw = this.#options.random.next();
+    guard.circuit.fail(this.#now(), reason, { draw, probe: wasOpen, ...(afterMs === undefined ? {} : { afterMs }) });
+    if (!wasOpen) this.#options.events.emit("CircuitOpened", { destination: this.name, topic, reason });
+    this.#wakeLater(guard.circuit);
+  }
+
+  /**
+   * An event was refused for its own sake. Too many in a row with one error pull the brake. Returns false when the
+   * failure must not be held against the event, because the brake is on and this was only its probe.
+   */
+  eventFailed(reason: string, probe: boolean): boolean {
+    this.#lastAnswerMs = this.#now();
+    if (this.#braked && probe) {
+      this.failed(reason, { probe });
+      return false;
+    }
+    // An answer about one event shows that the destination itself is back.
+    if (probe && this.#circuit.succeed({ probe })) {
+      this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
+      this.#wake();
+    }
+    if (this.#brake.failed(reason)) {
+      this.#braked = true;
+      this.failed(`${this.#options.limits.failuresInRowMax} events in a row failed alike: ${reason}`, { probe: false });
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.publisher.close();
+  }
+
+  #closeTopic(topic: string): void {
+    if (this.#topics.size === 0 || !this.#topics.delete(topic)) return;
+    this.#options.events.emit("CircuitClosed", { destination: this.name, topic });
+    this.#wake();
+  }
+
+  #wakeLater(circuit: Circuit): void {
+    const admission = circuit.admission(this.#now());
+    const waitMs = admission.admits === "none" ? admission.waitMs : 0;
+    void this.#options.clock.sleep(waitMs, this.#closed.signal).then(() => this.#wake());
+  }
+
+  #wake(): void {
+    for (const waker of this.#wakers) waker();
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs();
+  }
+}

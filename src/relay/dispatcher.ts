@@ -1,0 +1,157 @@
+import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+import type { Message } from "../core/event.ts";
+import { type Failed, type Outcome, rejected, retry } from "../core/outcome.ts";
+import type { PipelineContext } from "./context.ts";
+import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
+
+export interface Attempt {
+  /** The one publish that is let through an open circuit. */
+  readonly probe: boolean;
+  readonly durationMs: number;
+}
+
+export interface DispatcherListener {
+  delivered(entry: Entry, attempt: Attempt): void;
+  /** All failures of one key's events in a publish, in their order. */
+  failed(failures: readonly FailedEntry[], attempt: Attempt): void;
+  /** False: stop sending, the lease or the lane is gone. */
+  maySend(): boolean;
+  /** Events in the next publish. */
+  publishSize(): number;
+  /** Called before an event is sent while the lane keeps crashing; false when it must not be sent. */
+  beforeSend(entry: Entry): Promise<boolean> | null;
+}
+
+/**
+ * Publishes what waits in a lane's queue: several publishes at a time, each key in only one of them. Retries nothing
+ * by itself: what an outcome means is the lane's business.
+ */
+export class Dispatcher {
+  readonly #context: PipelineContext;
+  readonly #queue: LaneQueue;
+  readonly #listener: DispatcherListener;
+  readonly #publishes = new Map<AbortController, Promise<void>>();
+  #abandoned = false;
+
+  constructor(context: PipelineContext, queue: LaneQueue, listener: DispatcherListener) {
+    this.#context = context;
+    this.#queue = queue;
+    this.#listener = listener;
+  }
+
+  /** Sends as much as may be sent now. Cheap and legal at any time. */
+  pump(): void {
+    const { destination, limits } = this.#context;
+    while (this.#queue.waiting > 0 && this.#publishes.size < limits.publishesPerLane) {
+      if (this.#abandoned || !this.#listener.maySend()) return;
+      const { admits } = destination.admission();
+      if (admits === "none") return;
+      const probe = admits === "probe";
+      const size = probe ? 1 : this.#listener.publishSize();
+      const entries = size > 0 ? this.#queue.take(size, destination.publisher.capabilities.keyOrderInBatch) : [];
+      if (entries.length === 0) return;
+      if (probe) destination.beginProbe();
+      this.#start(entries, probe);
+    }
+  }
+
+  /** Resolves when no publish is under way. */
+  async idle(): Promise<void> {
+    while (this.#publishes.size > 0) await Promise.all(this.#publishes.values());
+  }
+
+  /** Gives up what is on the wire; its outcomes are unknown and are not told. Resolves when nothing can arrive later. */
+  async abandon(): Promise<void> {
+    this.#abandoned = true;
+    for (const controller of this.#publishes.keys()) controller.abort();
+    await this.idle();
+  }
+
+  #start(entries: readonly Entry[], probe: boolean): void {
+    const controller = new AbortController();
+    const publish = this.#publish(entries, probe, controller).finally(() => {
+      this.#publishes.delete(controller);
+      this.pump();
+    });
+    this.#publishes.set(controller, publish);
+  }
+
+  async #publish(entries: readonly Entry[], probe: boolean, controller: AbortController): Promise<void> {
+    const startedMs = this.#now();
+    const unanswered = new Set<Entry>();
+    const tell = (entry: Entry, outcome: Outcome): void => {
+      if (!unanswered.delete(entry) || this.#abandoned) return;
+      this.#tell(entry, outcome, { probe, durationMs: this.#now() - startedMs });
+    };
+    for (const entry of entries) {
+      if (entry.fault !== null) this.#tell(entry, rejected(entry.fault), { probe: false, durationMs: 0 });
+      else if (await (this.#listener.beforeSend(entry) ?? true)) unanswered.add(entry);
+    }
+    const error = await this.#send([...unanswered], tell, controller);
+    // A probe that never reached the destination tells nothing about it.
+    if (probe && (this.#abandoned || !entries.some((entry) => entry.fault === null))) {
+      this.#context.destination.cancelProbe();
+    }
+    for (const entry of [...unanswered]) tell(entry, this.#withoutAnswer(entry, error, startedMs));
+  }
+
+  /** Null when the publisher returned by itself; otherwise why the rest has no answer. */
+  async #send(
+    entries: readonly Entry[],
+    tell: (entry: Entry, outcome: Outcome) => void,
+    controller: AbortController,
+  ): Promise<unknown> {
+    if (entries.length === 0 || this.#abandoned) return null;
+    const { destination, timing } = this.#context;
+    const timer = new AbortController();
+    let timedOut = false;
+    void this.#context.clock.sleep(timing.publishTimeoutMs, timer.signal).then(() => {
+      timedOut = !timer.signal.aborted;
+      if (timedOut) controller.abort();
+    });
+    try {
+      const report = (index: number, outcome: Outcome): void => tell(entries[index]!, outcome);
+      await destination.publisher.publish(entries.map(messageOf), report, controller.signal);
+      return timedOut ? timeout(destination.name, timing.publishTimeoutMs) : null;
+    } catch (error) {
+      return timedOut ? timeout(destination.name, timing.publishTimeoutMs) : error;
+    } finally {
+      timer.abort();
+    }
+  }
+
+  /**
+   * A lost connection is the destination's failure. Silence may be the event's: if the destination answered others
+   * meanwhile, the event is sent once more, and the second silence is held against it.
+   */
+  #withoutAnswer(entry: Entry, error: unknown, startedMs: number): Failed {
+    const { destination } = this.#context;
+    const reason = reasonOf(error ?? unanswered(destination.name, entry.event.id));
+    const isSilence = error === null || isRelayError(error, "PUBLISH_UNKNOWN");
+    if (!isSilence || !destination.answeredSince(startedMs)) return retry(reason, { scope: "destination" });
+    entry.timeouts += 1;
+    return entry.timeouts > 1 ? retry(reason) : { kind: "skipped" };
+  }
+
+  #tell(entry: Entry, outcome: Outcome, attempt: Attempt): void {
+    const failures = outcome.kind === "delivered" ? this.#queue.delivered(entry) : this.#queue.failed(entry, outcome);
+    if (outcome.kind === "delivered") this.#listener.delivered(entry, attempt);
+    if (failures.length > 0) this.#listener.failed(failures, attempt);
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}
+
+function timeout(destination: string, ms: number): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `${destination} gave no answer within ${ms} ms.`);
+}
+
+function unanswered(destination: string, id: string): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `${destination} did not say what became of event ${id}.`);
+}
+
+function messageOf(entry: Entry): Message {
+  return entry.message!;
+}

@@ -1,0 +1,104 @@
+import type { Hold } from "../core/hold.ts";
+
+/** A hold in memory, its due time on the process's monotonic clock. */
+export interface KeptHold {
+  readonly id: string;
+  readonly key: string | null;
+  readonly dead: boolean;
+  readonly parks: boolean;
+  readonly attempts: number;
+  readonly crashes: number;
+  dueAtMs: number;
+}
+
+/** What a lane knows of its failing events: which keys wait, and what is to be tried when. */
+export class HoldBook {
+  readonly #holds = new Map<string, KeptHold>();
+  readonly #parkedKeys = new Map<string, number>();
+  readonly #claimed = new Set<string>();
+
+  get size(): number {
+    return this.#holds.size;
+  }
+
+  get(id: string): KeptHold | undefined {
+    return this.#holds.get(id);
+  }
+
+  count(): { dead: number; retrying: number } {
+    const dead = [...this.#holds.values()].filter((hold) => hold.dead).length;
+    return { dead, retrying: this.#holds.size - dead };
+  }
+
+  parks(key: string | null): boolean {
+    return key !== null && this.#parkedKeys.has(key);
+  }
+
+  put(hold: KeptHold): void {
+    this.remove(hold.id);
+    this.#holds.set(hold.id, hold);
+    if (hold.parks && hold.key !== null) {
+      this.#parkedKeys.set(hold.key, (this.#parkedKeys.get(hold.key) ?? 0) + 1);
+    }
+  }
+
+  remove(id: string): KeptHold | undefined {
+    const hold = this.#holds.get(id);
+    this.#claimed.delete(id);
+    if (hold === undefined) return undefined;
+    this.#holds.delete(id);
+    if (hold.parks && hold.key !== null) {
+      const left = (this.#parkedKeys.get(hold.key) ?? 1) - 1;
+      if (left === 0) this.#parkedKeys.delete(hold.key);
+      else this.#parkedKeys.set(hold.key, left);
+    }
+    return hold;
+  }
+
+  /**
+   * Takes over what the source says; returns the keys that are parked no longer. Events in flight keep what is known
+   * of them: the news about them is not written yet.
+   */
+  replace(holds: readonly Hold[], nowMs: number, isInFlight: (id: string) => boolean): string[] {
+    const before = [...this.#parkedKeys.keys()];
+    const known = new Set(holds.map((hold) => hold.id));
+    for (const id of [...this.#holds.keys()]) if (!known.has(id) && !isInFlight(id)) this.remove(id);
+    for (const hold of holds) if (!isInFlight(hold.id)) this.put(keep(hold, nowMs));
+    return before.filter((key) => !this.#parkedKeys.has(key));
+  }
+
+  /** Ids to be tried now, longest due first; each is given out once until it is put, postponed or removed. */
+  claimDue(nowMs: number, max: number): string[] {
+    if (max <= 0) return [];
+    const due = [...this.#holds.values()].filter((hold) => this.#isDue(hold, nowMs));
+    due.sort((a, b) => a.dueAtMs - b.dueAtMs);
+    const ids = due.slice(0, max).map((hold) => hold.id);
+    for (const id of ids) this.#claimed.add(id);
+    return ids;
+  }
+
+  postpone(id: string, untilMs: number): void {
+    this.#claimed.delete(id);
+    const hold = this.#holds.get(id);
+    if (hold !== undefined) hold.dueAtMs = Math.max(hold.dueAtMs, untilMs);
+  }
+
+  /** When the next hold is due; Infinity when none is. */
+  nextDueMs(): number {
+    let earliestMs = Number.POSITIVE_INFINITY;
+    for (const hold of this.#holds.values()) {
+      if (!hold.dead && !this.#claimed.has(hold.id) && hold.dueAtMs < earliestMs) earliestMs = hold.dueAtMs;
+    }
+    return earliestMs;
+  }
+
+  #isDue(hold: KeptHold, nowMs: number): boolean {
+    return !hold.dead && hold.dueAtMs <= nowMs && !this.#claimed.has(hold.id);
+  }
+}
+
+function keep(hold: Hold, nowMs: number): KeptHold {
+  const { id, key, parks, attempts, crashes } = hold;
+  const dueAtMs = nowMs + (hold.dueInMs ?? 0);
+  return { id, key, dead: hold.state === "dead", parks, attempts, crashes, dueAtMs };
+}

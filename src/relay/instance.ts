@@ -1,0 +1,145 @@
+import type { Clock, Random } from "../core/clock.ts";
+import { isRelayError, reasonOf } from "../core/errors.ts";
+import type { Timing } from "../core/limits.ts";
+import type { Membership } from "../ports/membership.ts";
+import type { TechnicalEvents } from "../ports/technical-events.ts";
+import type { PipelineContext } from "./context.ts";
+import { createReaper } from "./reaper.ts";
+import { Session } from "./session.ts";
+import { Tenure } from "./tenure.ts";
+import { untilAborted } from "./until-aborted.ts";
+
+/** Renewals per lease: two may fail before the tenure is over. */
+const RENEWALS_PER_LEASE = 3;
+
+export interface InstanceOptions {
+  readonly name: string;
+  readonly membership: Membership;
+  readonly pipelines: readonly { readonly context: PipelineContext; readonly retentionMs: number | null }[];
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: TechnicalEvents;
+}
+
+/**
+ * This process in the eyes of one database: it joins, keeps its heartbeat and serves its pipelines. When the tenure is
+ * lost, everything under it is given up, and it joins again as somebody new.
+ */
+export class Instance {
+  readonly #options: InstanceOptions;
+  readonly #stopping = new AbortController();
+  #sessions: Session[] = [];
+  #running: Promise<void> | null = null;
+
+  constructor(options: InstanceOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#running === null && !this.#stopping.signal.aborted) this.#running = this.#live();
+  }
+
+  /** Hands everything over in good order; what is not finished within `graceMs` is given up. */
+  async stop(graceMs: number): Promise<void> {
+    const grace = new AbortController();
+    this.#stopping.abort();
+    const graceful = Promise.all(this.#sessions.map((session) => session.stop()));
+    void this.#options.clock.sleep(graceMs, grace.signal).then(() => {
+      if (!grace.signal.aborted) for (const session of this.#sessions) void session.abandon();
+    });
+    await graceful;
+    grace.abort();
+    await this.#running;
+  }
+
+  sessions(): readonly Session[] {
+    return this.#sessions;
+  }
+
+  async #live(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const tenure = await this.#join();
+      if (tenure === null) return;
+      await this.#serve(tenure);
+    }
+  }
+
+  /** Null when stopped before it succeeded. */
+  async #join(): Promise<Tenure | null> {
+    const { clock, events, membership, name, pipelines, random, timing } = this.#options;
+    let pauseMs = timing.backoffInitialMs;
+    while (!this.#stopping.signal.aborted) {
+      const id = random.uuid();
+      const sentMs = clock.monotonicMs();
+      try {
+        const joining = { id, name, leaseMs: timing.leaseMs, pipelines: pipelines.map(({ context }) => context.name) };
+        await membership.join(joining);
+        const tenure = new Tenure(id, clock, timing, sentMs);
+        events.emit("InstanceJoined", { instance: id });
+        return tenure;
+      } catch (error) {
+        this.#tellAll(error);
+        await clock.sleep(pauseMs * (0.5 + random.next()), this.#stopping.signal);
+        pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);
+      }
+    }
+    return null;
+  }
+
+  async #serve(tenure: Tenure): Promise<void> {
+    const { clock, events, membership, pipelines, timing } = this.#options;
+    this.#sessions = pipelines.map(({ context, retentionMs }) => new Session(context, tenure, retentionMs));
+    const onReaped = () => {
+      for (const session of this.#sessions) session.balanceSoon();
+    };
+    const reaper = createReaper({ membership, timing, clock, events, onReaped });
+    reaper.start();
+    const heartbeat = this.#beat(tenure);
+    await Promise.all(this.#sessions.map((session) => session.run()));
+    await Promise.all(this.#sessions.map((session) => (tenure.isAlive() ? session.stop() : session.abandon())));
+    void reaper.stop();
+    if (tenure.isAlive()) await this.#leave(tenure);
+    else events.emit("InstanceLost", { instance: tenure.id, reason: tenure.reason });
+    tenure.lose("left");
+    await heartbeat;
+    await reaper.stop();
+  }
+
+  async #leave(tenure: Tenure): Promise<void> {
+    try {
+      await untilAborted(this.#options.membership.leave(tenure.id), tenure.signal);
+    } catch (error) {
+      // Not told in good order: the others find out when the lease ends. The lanes are released already.
+      this.#tellAll(error);
+    }
+  }
+
+  async #beat(tenure: Tenure): Promise<void> {
+    const { clock, membership, timing } = this.#options;
+    const everyMs = timing.leaseMs / RENEWALS_PER_LEASE;
+    let pauseMs = everyMs;
+    for (;;) {
+      await clock.sleep(pauseMs, tenure.signal);
+      if (!tenure.isAlive()) return;
+      const sentMs = clock.monotonicMs();
+      try {
+        const alive = await untilAborted(membership.renew(tenure.id, timing.leaseMs), tenure.signal);
+        if (alive === undefined) return;
+        if (alive) tenure.renewed(sentMs);
+        else tenure.lose("another instance took this one for dead");
+        pauseMs = everyMs;
+      } catch (error) {
+        this.#tellAll(error);
+        pauseMs = Math.min(everyMs, timing.backoffInitialMs * 4);
+      }
+    }
+  }
+
+  #tellAll(error: unknown): void {
+    const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
+    for (const { context } of this.#options.pipelines) {
+      this.#options.events.emit("SourceBroken", { pipeline: context.name, code, reason: reasonOf(error) });
+    }
+  }
+}

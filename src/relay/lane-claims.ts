@@ -1,0 +1,48 @@
+import type { InFlightSet } from "../core/in-flight.ts";
+import type { Entry } from "./lane-queue.ts";
+
+/** The events that a lane has in its hands, from the claim to the durable end. */
+export class LaneClaims {
+  readonly #entries = new Map<string, Entry>();
+  readonly #inFlight: InFlightSet;
+  #bytes = 0;
+
+  constructor(inFlight: InFlightSet) {
+    this.#inFlight = inFlight;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get(id: string): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  ids(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  add(entry: Entry, run: number): void {
+    const { id, payload } = entry.event;
+    this.#entries.set(id, entry);
+    this.#bytes += payload.length;
+    this.#inFlight.add(id, run);
+  }
+
+  finish(id: string): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    this.#entries.delete(id);
+    this.#bytes -= entry.event.payload.length;
+    this.#inFlight.remove(id);
+  }
+
+  finishAll(): void {
+    for (const id of this.ids()) this.finish(id);
+  }
+}

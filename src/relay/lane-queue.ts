@@ -1,0 +1,202 @@
+import type { Message } from "../core/event.ts";
+import type { Failed } from "../core/outcome.ts";
+import type { ClaimedEvent } from "../ports/queue-store.ts";
+
+/** A claimed event in memory, on its way through its lane. */
+export interface Entry {
+  readonly event: ClaimedEvent;
+  /** Null when the event is faulty: then `fault` says why, and it is never sent. */
+  readonly message: Message | null;
+  readonly fault: string | null;
+  /** True for a held event that is tried again; its key's later events wait in the source. */
+  readonly isHead: boolean;
+  /** True when it was let in as the one probe of its topic's circuit. */
+  readonly topicProbe: boolean;
+  /** Publishes of this event that ended without any answer. */
+  timeouts: number;
+}
+
+export interface FailedEntry {
+  readonly entry: Entry;
+  readonly outcome: Failed;
+}
+
+/** The events of one key, in order. Only one run of them is in a publish at a time. */
+interface Line {
+  readonly key: string | null;
+  waiting: Entry[];
+  /** Taken and not yet answered, in order. */
+  sent: Entry[];
+  unanswered: number;
+  failed: Map<Entry, Failed>;
+  listed: boolean;
+}
+
+/**
+ * What a lane has claimed and not yet brought to an end: a line per key, lines served in turn, so that a slow key
+ * costs only itself. Events without a key are lines of their own.
+ */
+export class LaneQueue {
+  readonly #lines = new Map<string, Line>();
+  readonly #lineOf = new Map<Entry, Line>();
+  #ready: Line[] = [];
+  #readyFrom = 0;
+  #waiting = 0;
+
+  /** Events waiting to be sent. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  waitingOf(key: string): number {
+    return this.#lines.get(key)?.waiting.length ?? 0;
+  }
+
+  /** Keys with at least `from` events waiting. */
+  crowdedKeys(from: number): string[] {
+    const keys: string[] = [];
+    for (const [key, line] of this.#lines) if (line.waiting.length >= from) keys.push(key);
+    return keys;
+  }
+
+  push(entry: Entry): void {
+    const line = this.#lineFor(entry.event.key);
+    line.waiting.push(entry);
+    this.#waiting += 1;
+    if (line.unanswered === 0) this.#list(line);
+  }
+
+  /**
+   * Takes up to `max` events whose keys are not in a publish; several of one key only when `manyOfKey`. A faulty event
+   * is taken without any other of its key, so that nothing overtakes it.
+   */
+  take(max: number, manyOfKey: boolean): Entry[] {
+    const taken: Entry[] = [];
+    while (taken.length < max) {
+      const line = this.#nextReady();
+      if (line === undefined) break;
+      const count = sendable(line, manyOfKey ? max - taken.length : 1);
+      line.sent = line.waiting.splice(0, count);
+      line.unanswered = count;
+      for (const entry of line.sent) {
+        this.#lineOf.set(entry, line);
+        taken.push(entry);
+      }
+    }
+    this.#waiting -= taken.length;
+    return taken;
+  }
+
+  delivered(entry: Entry): readonly FailedEntry[] {
+    return this.#answer(entry, null);
+  }
+
+  /**
+   * Failures of a line are told together, in order, once all its sent events are answered: only then is it known
+   * which was the first, and nothing of the key is sent in between.
+   */
+  failed(entry: Entry, outcome: Failed): readonly FailedEntry[] {
+    return this.#answer(entry, outcome);
+  }
+
+  /** Puts entries of one key back to the front of its line, in this order, to be sent again. */
+  putBack(entries: readonly Entry[]): void {
+    const first = entries[0];
+    if (first === undefined) return;
+    const line = this.#lineFor(first.event.key);
+    line.waiting = [...entries, ...line.waiting];
+    this.#waiting += entries.length;
+    this.#list(line);
+  }
+
+  /** Takes all waiting events of a key out; those in a publish stay until they are answered. */
+  dropKey(key: string): Entry[] {
+    const line = this.#lines.get(key);
+    return line === undefined ? [] : this.#empty(line);
+  }
+
+  /** Takes every line out in which one event matches: later events of a key must not overtake it. */
+  dropLinesWith(matches: (entry: Entry) => boolean): Entry[] {
+    return this.#allLines().flatMap((line) => (line.waiting.some(matches) ? this.#empty(line) : []));
+  }
+
+  dropAll(): Entry[] {
+    return this.#allLines().flatMap((line) => this.#empty(line));
+  }
+
+  #answer(entry: Entry, failure: Failed | null): readonly FailedEntry[] {
+    const line = this.#lineOf.get(entry);
+    if (line === undefined) return [];
+    this.#lineOf.delete(entry);
+    line.unanswered -= 1;
+    if (failure !== null) line.failed.set(entry, failure);
+    if (line.unanswered > 0) return [];
+    const failed = line.failed.size === 0 ? [] : failuresInOrder(line);
+    line.sent = [];
+    if (line.failed.size > 0) line.failed = new Map();
+    if (line.waiting.length > 0) this.#list(line);
+    else this.#forget(line);
+    return failed;
+  }
+
+  #allLines(): Line[] {
+    return [...new Set([...this.#lines.values(), ...this.#ready.slice(this.#readyFrom)])];
+  }
+
+  #empty(line: Line): Entry[] {
+    const dropped = line.waiting;
+    line.waiting = [];
+    this.#waiting -= dropped.length;
+    if (line.unanswered === 0) this.#forget(line);
+    return dropped;
+  }
+
+  #lineFor(key: string | null): Line {
+    const known = key === null ? undefined : this.#lines.get(key);
+    if (known !== undefined) return known;
+    const line: Line = { key, waiting: [], sent: [], unanswered: 0, failed: new Map(), listed: false };
+    if (key !== null) this.#lines.set(key, line);
+    return line;
+  }
+
+  #list(line: Line): void {
+    if (line.listed) return;
+    line.listed = true;
+    this.#ready.push(line);
+  }
+
+  #forget(line: Line): void {
+    if (line.key !== null && this.#lines.get(line.key) === line) this.#lines.delete(line.key);
+  }
+
+  #nextReady(): Line | undefined {
+    while (this.#readyFrom < this.#ready.length) {
+      const line = this.#ready[this.#readyFrom++]!;
+      line.listed = false;
+      this.#compact();
+      if (line.waiting.length > 0 && line.unanswered === 0) return line;
+    }
+    return undefined;
+  }
+
+  /** The list is consumed from the front; what was consumed is let go of now and then. */
+  #compact(): void {
+    if (this.#readyFrom < this.#ready.length && this.#readyFrom < 1_024) return;
+    this.#ready = this.#ready.slice(this.#readyFrom);
+    this.#readyFrom = 0;
+  }
+}
+
+function sendable(line: Line, max: number): number {
+  if (line.waiting[0]?.fault !== null) return 1;
+  let count = 1;
+  while (count < max && count < line.waiting.length && line.waiting[count]?.fault === null) count += 1;
+  return count;
+}
+
+function failuresInOrder(line: Line): FailedEntry[] {
+  return line.sent.flatMap((entry) => {
+    const outcome = line.failed.get(entry);
+    return outcome === undefined ? [] : [{ entry, outcome }];
+  });
+}

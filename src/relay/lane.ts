@@ -1,0 +1,367 @@
+import { RelayError, reasonOf } from "../core/errors.ts";
+import type { InFlightSet } from "../core/in-flight.ts";
+import type { Failed } from "../core/outcome.ts";
+import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
+import { messageOf } from "../routing/routes.ts";
+import type { PipelineContext } from "./context.ts";
+import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
+import { DEFAULT_RETRY, type FailurePolicy, nextAfterFailure } from "./failure-rule.ts";
+import { HoldBook } from "./hold-book.ts";
+import { IntentReports } from "./intent-reports.ts";
+import { LaneClaims } from "./lane-claims.ts";
+import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
+import { Settler, type SettlerListener } from "./settler.ts";
+
+/** Claimed by no run: read by id, because its hold was due. */
+const BY_ID = 0;
+/** So many crashes while one and the same event was being sent make it a dead letter. */
+const CRASHES_MAX = 3;
+
+type EventFailure = Exclude<Failed, { kind: "skipped" }>;
+type Retry = Extract<Failed, { kind: "retry" }>;
+
+/** What a lane needs of the pipeline it belongs to. */
+export interface LaneHost {
+  readonly inFlight: InFlightSet;
+  /** The open run must show no later event of this key any more. */
+  passOver(key: string | null): void;
+  /** There may be room, a due hold or a released key. */
+  wake(): void;
+  /** True while the instance's lease lasts. */
+  isAlive(): boolean;
+  /** Events that one lane may have in flight. */
+  laneShare(): number;
+  /** Resolves when the open run is between two pages. */
+  betweenPages(): Promise<void>;
+  lost(lane: Lane, error: unknown): void;
+}
+
+/**
+ * One owned slice of a pipeline's keys: events come in by `offer`, wait in the queue, are published by the dispatcher
+ * and written back by the settler. It lives from one take-over to the next; whatever goes wrong with its progress
+ * voids it as a whole.
+ */
+export class Lane implements DispatcherListener, SettlerListener {
+  readonly grant: Grant;
+  readonly holds = new HoldBook();
+  /** Earlier runs may show what the lane's former life delivered. */
+  readonly acceptsFromRun: number;
+  readonly #context: PipelineContext;
+  readonly #host: LaneHost;
+  readonly #queue = new LaneQueue();
+  readonly #claims: LaneClaims;
+  readonly #reports: IntentReports;
+  readonly #dispatcher: Dispatcher;
+  readonly #settler: Settler;
+  readonly #suspects = new Set<string>();
+  readonly #over = new AbortController();
+  #open = true;
+  #crashes: number;
+  #braked = false;
+
+  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover, acceptsFromRun: number) {
+    this.grant = takeover.grant;
+    this.acceptsFromRun = acceptsFromRun;
+    this.#context = context;
+    this.#host = host;
+    this.#crashes = takeover.crashes;
+    this.#claims = new LaneClaims(host.inFlight);
+    this.#reports = new IntentReports(context);
+    this.#dispatcher = new Dispatcher(context, this.#queue, this);
+    this.#settler = new Settler(context, takeover.grant, takeover.settledBatch, this, this.#over.signal);
+    this.holds.replace(takeover.holds, this.#now(), () => false);
+    this.#buryCrashPoison(takeover);
+  }
+
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  get inFlight(): number {
+    return this.#claims.size;
+  }
+
+  get bytes(): number {
+    return this.#claims.bytes;
+  }
+
+  /** The last batch whose settle was acknowledged. */
+  get settledBatch(): bigint {
+    return this.#settler.settledBatch;
+  }
+
+  /** How many events it takes now. Too many holds mean that the destination is broken, not the events. */
+  get room(): number {
+    if (!this.#open || this.holds.size >= this.#context.limits.holdsPerLaneMax) return 0;
+    return Math.max(0, this.#claimMax - this.#claims.size);
+  }
+
+  /** Keys that have enough events waiting here. */
+  crowdedKeys(): string[] {
+    return this.#queue.crowdedKeys(this.#context.limits.keyQueueMax);
+  }
+
+  /** False when the event must wait; then no later event of its key may come from the same run. */
+  offer(event: ClaimedEvent, run: number): boolean {
+    if (!this.#open || run < this.acceptsFromRun) return false;
+    if (this.#isCautious && this.room === 0) return false;
+    if (this.holds.get(event.id) !== undefined || this.holds.parks(event.key)) return false;
+    if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#context.limits.keyQueueMax) return false;
+    return this.#accept(event, run, false);
+  }
+
+  /** Takes held events that are due again. What has no place now is tried later. */
+  offerHeads(events: readonly ClaimedEvent[]): void {
+    for (const event of events) {
+      if (this.#open && this.#accept(event, BY_ID, true)) continue;
+      this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
+      this.#settler.handBack([event.id]);
+    }
+    this.pump();
+  }
+
+  pump(): void {
+    this.#dispatcher.pump();
+  }
+
+  /** Shown by a run and not taken: where claims are durable they must be undone. */
+  refuse(ids: readonly string[]): void {
+    this.#settler.handBack(ids);
+  }
+
+  /** The rows of these holds are gone. */
+  releaseHolds(ids: readonly string[]): void {
+    this.#settler.releaseHolds(ids);
+  }
+
+  /** Compares the holds with the source's rows, in turn with the lane's other writes. */
+  reviewHolds(): Promise<void> {
+    return this.#settler.inTurn(async () => {
+      const holds = await this.#context.store.reviewHolds(this.grant);
+      const freed = this.holds.replace(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
+      for (const key of freed) this.#host.passOver(key);
+      this.#host.wake();
+    });
+  }
+
+  /** For the renewal of durable claims. */
+  claimedIds(): string[] {
+    return this.#claims.ids();
+  }
+
+  /** Gives the lane up in good order: what is on the wire is finished and settled, the rest handed back. */
+  async leave(): Promise<void> {
+    this.#open = false;
+    this.#handBack(this.#queue.dropAll());
+    await this.#host.betweenPages();
+    await this.#dispatcher.idle();
+    this.#handBack(this.#queue.dropAll());
+    await this.#settler.idle();
+    if (this.#over.signal.aborted) return;
+    this.#end();
+    await this.#context.store.release(this.grant);
+    this.#context.events.emit("LaneReleased", { pipeline: this.#context.name, lane: this.grant.lane });
+  }
+
+  /** Throws away what is in memory. Resolves when nothing of it can arrive any more. */
+  async abandon(): Promise<void> {
+    this.#open = false;
+    this.#over.abort();
+    this.#handBack(this.#queue.dropAll());
+    await this.#dispatcher.abandon();
+    this.#end();
+  }
+
+  // What the dispatcher tells
+
+  maySend(): boolean {
+    return this.#open && this.#host.isAlive();
+  }
+
+  publishSize(): number {
+    return Math.min(this.#context.limits.batchSize, this.#claimMax);
+  }
+
+  beforeSend(entry: Entry): Promise<boolean> | null {
+    const { id, key } = entry.event;
+    const crashedBefore = (this.holds.get(id)?.crashes ?? 0) > 0;
+    if ((this.#claimMax > 1 && !crashedBefore) || this.#suspects.has(id)) return null;
+    this.#suspects.add(id);
+    return this.#settler.suspect(id, key);
+  }
+
+  delivered(entry: Entry, attempt: Attempt): void {
+    const { id } = entry.event;
+    this.#context.destination.delivered(entry.message!.topic, attempt.probe);
+    this.#reports.relayed(entry, attempt, this.#attemptsOf(entry) + 1);
+    this.#settler.delivered(id, entry.isHead || this.#suspects.has(id));
+  }
+
+  failed(failures: readonly FailedEntry[], attempt: Attempt): void {
+    const { entry, outcome } = failures[0]!;
+    const entries = failures.map((failure) => failure.entry);
+    if (outcome.kind === "skipped") this.#queue.putBack(entries);
+    else if (outcome.scope === "event") this.#eventFailed(entry, entries.slice(1), outcome, attempt);
+    else if (outcome.scope === "topic") this.#topicFailed(entries, outcome, attempt);
+    else this.#destinationFailed(entries, outcome, attempt);
+    this.pump();
+  }
+
+  // What the settler tells
+
+  settled(settlement: Settlement): void {
+    if (settlement.delivered.length > 0) this.#crashes = Math.max(0, this.#crashes - 1);
+    for (const id of settlement.delivered) this.#finish(id);
+    for (const failure of settlement.failed) this.#failureSettled(failure);
+    for (const id of settlement.handedBack) this.#finish(id);
+    for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
+    this.#watchBrake();
+    this.pump();
+    this.#host.wake();
+  }
+
+  lost(error: unknown): void {
+    if (!this.#over.signal.aborted) this.#host.lost(this, error);
+  }
+
+  /** After crashes only small claims are made, so that the event that causes them can be told apart. */
+  get #isCautious(): boolean {
+    return this.#crashes > 0;
+  }
+
+  get #claimMax(): number {
+    const share = this.#host.laneShare();
+    return this.#isCautious ? Math.max(1, Math.min(share, this.#context.limits.batchSize >> this.#crashes)) : share;
+  }
+
+  #accept(event: ClaimedEvent, run: number, isHead: boolean): boolean {
+    const { destination } = this.#context;
+    const { message, fault } = this.#translate(event);
+    const admission = message === null ? "all" : destination.topicAdmission(message.topic).admits;
+    if (admission === "none") return false;
+    const topicProbe = admission === "probe";
+    if (topicProbe) destination.beginTopicProbe(message!.topic);
+    const entry: Entry = { event, message, fault, isHead, topicProbe, timeouts: 0 };
+    this.#claims.add(entry, run);
+    this.#queue.push(entry);
+    return true;
+  }
+
+  #translate(event: ClaimedEvent): Pick<Entry, "message" | "fault"> {
+    const { destination, routes } = this.#context;
+    if (event.fault !== null) return { message: null, fault: event.fault.reason };
+    const route = routes.routeOf(event.type, destination.name);
+    if (route === undefined) return { message: null, fault: `no route takes events of type ${event.type}` };
+    try {
+      return { message: messageOf(route, event), fault: null };
+    } catch (error) {
+      return { message: null, fault: `the route of ${event.type} could not translate it: ${reasonOf(error)}` };
+    }
+  }
+
+  #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
+    for (const entry of entries) this.#reports.failed(entry, outcome, attempt, this.#attemptsOf(entry) + 1, null);
+    this.#queue.putBack(entries);
+    const afterMs = (outcome as Retry).afterMs;
+    this.#context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs });
+  }
+
+  #topicFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
+    const { destination } = this.#context;
+    const { event, message } = entries[0]!;
+    const topic = message!.topic;
+    this.#reports.failed(entries[0]!, outcome, attempt, this.#attemptsOf(entries[0]!) + 1, null);
+    destination.topicFailed(topic, event.type, outcome.reason, (outcome as Retry).afterMs);
+    if (attempt.probe) destination.cancelProbe();
+    const waiting = event.key === null ? [] : this.#queue.dropKey(event.key);
+    const others = this.#queue.dropLinesWith((entry) => entry.message?.topic === topic);
+    this.#handBack([...entries, ...waiting, ...others]);
+  }
+
+  #eventFailed(entry: Entry, followers: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
+    const { destination, random } = this.#context;
+    const counts = entry.fault !== null || destination.eventFailed(outcome.reason, attempt.probe);
+    if (!counts) {
+      this.#queue.putBack([entry, ...followers]);
+      return;
+    }
+    if (entry.topicProbe) destination.cancelTopicProbe(entry.message!.topic);
+    const { id, key } = entry.event;
+    const attempts = this.#attemptsOf(entry) + 1;
+    const next = nextAfterFailure(this.#policyOf(entry), outcome, attempts, random.next());
+    this.#reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
+    const parks = next.kind === "retry" || next.parks;
+    const crashes = this.holds.get(id)?.crashes ?? 0;
+    // Not due before the failure is written: a hold must never be ahead of its row.
+    const dueAtMs = Number.POSITIVE_INFINITY;
+    this.holds.put({ id, key, dead: next.kind === "dead", parks, attempts, crashes, dueAtMs });
+    if (!parks) this.#queue.putBack(followers);
+    else this.#handBack([...followers, ...(key === null ? [] : this.#queue.dropKey(key))]);
+    this.#settler.failed({ id, key, reason: outcome.reason, attempts, next });
+  }
+
+  #failureSettled({ id, next, reason, attempts }: Failure): void {
+    const entry = this.#claims.get(id);
+    const hold = this.holds.get(id);
+    if (next.kind === "retry" && hold !== undefined) this.holds.put({ ...hold, dueAtMs: this.#now() + next.delayMs });
+    if (next.kind === "dead" && entry !== undefined) this.#reports.deadLettered(entry, attempts, reason, next.parks);
+    this.#finish(id);
+  }
+
+  /** Claimed events that are not sent after all. They come again in a later run, their keys not from this one. */
+  #handBack(entries: readonly Entry[]): void {
+    const isLost = this.#over.signal.aborted;
+    for (const { event, message, isHead, topicProbe } of entries) {
+      this.#host.passOver(event.key);
+      if (topicProbe) this.#context.destination.cancelTopicProbe(message!.topic);
+      if (isHead) this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
+      else if (this.#suspects.has(event.id) && !isLost) this.#settler.releaseHolds([event.id]);
+      if (this.#context.store.durableClaims === null || isLost) this.#finish(event.id);
+    }
+    if (!isLost) this.#settler.handBack(entries.map((entry) => entry.event.id));
+  }
+
+  #finish(id: string): void {
+    this.#claims.finish(id);
+    this.#suspects.delete(id);
+  }
+
+  #end(): void {
+    this.#over.abort();
+    this.#claims.finishAll();
+  }
+
+  /** An event that was being sent at each of several crashes is not sent again. */
+  #buryCrashPoison(takeover: Takeover): void {
+    for (const { id, key, state, attempts, crashes } of takeover.holds) {
+      if (state !== "suspect" || crashes < CRASHES_MAX) continue;
+      const reason = reasonOf(
+        new RelayError("CRASH_POISON", `The relay ended ${crashes} times while sending event ${id}.`),
+      );
+      this.holds.put({ id, key, dead: true, parks: true, attempts, crashes, dueAtMs: 0 });
+      this.#settler.failed({ id, key, reason, attempts: attempts + 1, next: { kind: "dead", parks: true } });
+    }
+  }
+
+  #watchBrake(): void {
+    const { events, limits, name } = this.#context;
+    const braked = this.holds.size >= limits.holdsPerLaneMax;
+    if (braked && !this.#braked) {
+      events.emit("LaneBraked", { pipeline: name, lane: this.grant.lane, holds: this.holds.size });
+    }
+    this.#braked = braked;
+  }
+
+  #attemptsOf(entry: Entry): number {
+    return Math.max(entry.event.failures, this.holds.get(entry.event.id)?.attempts ?? 0);
+  }
+
+  #policyOf(entry: Entry): FailurePolicy {
+    const route = this.#context.routes.routeOf(entry.event.type, this.#context.destination.name);
+    return { retry: route?.retry ?? DEFAULT_RETRY, onExhausted: route?.onExhausted ?? "park" };
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}

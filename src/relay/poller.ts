@@ -1,0 +1,294 @@
+import { RelayError, reasonOf } from "../core/errors.ts";
+import { InFlightSet } from "../core/in-flight.ts";
+import type { ClaimedEvent, LaneState, Run } from "../ports/queue-store.ts";
+import type { PipelineContext } from "./context.ts";
+import type { Lane } from "./lane.ts";
+import { Waker } from "./waker.ts";
+
+/** Held events read by id at a time. */
+const HEADS_MAX = 100;
+/** Keys left out of a run because they have enough waiting; beyond these the engine itself passes them over. */
+const EXCEPT_KEYS_MAX = 1_000;
+/** A lane without room for so long is left out of the rest of the run, so that the others go on. */
+const STALL_MS = 100;
+/** Looking for events may take this share of the time when there are none. */
+const IDLE_SHARE = 0.05;
+
+interface OpenRun {
+  readonly number: number;
+  readonly lanes: ReadonlyMap<number, Lane>;
+  /** Lanes that get nothing more from this run. */
+  readonly leftOut: Set<number>;
+  /** Keys of which this run showed an event that was not taken: their later events must not overtake it. */
+  readonly passedOver: Set<string>;
+  rows: number;
+  claimed: number;
+}
+
+/**
+ * Finds events and claims them for the owned lanes. It reads by runs, one at a time: each sees everything that is not
+ * settled, so what is in flight is dropped from its pages.
+ */
+export class Poller {
+  readonly inFlight = new InFlightSet();
+  readonly #context: PipelineContext;
+  readonly #lanes: () => readonly Lane[];
+  readonly #waker: Waker;
+  #runNumber = 0;
+  #open: OpenRun | null = null;
+  #reading: Promise<unknown> | null = null;
+  #idleMs = 0;
+  #atRest = false;
+  #stopped = false;
+
+  constructor(context: PipelineContext, lanes: () => readonly Lane[]) {
+    this.#context = context;
+    this.#lanes = lanes;
+    this.#waker = new Waker(context.clock);
+  }
+
+  /** The first run whose snapshot is younger than now. */
+  get nextRun(): number {
+    return this.#runNumber + 1;
+  }
+
+  /** True when the last run saw everything there was, and nothing is in flight. */
+  get isAtRest(): boolean {
+    return this.#atRest && this.inFlight.size === 0;
+  }
+
+  wake(): void {
+    this.#waker.wake();
+  }
+
+  /** Like wake, for news that no one else told: the pause between polls starts anew. */
+  expectEvents(): void {
+    this.#idleMs = 0;
+    this.#atRest = false;
+    this.#waker.wake();
+  }
+
+  passOver(key: string | null): void {
+    if (key !== null) this.#open?.passedOver.add(key);
+  }
+
+  async betweenPages(): Promise<void> {
+    while (this.#reading !== null) await this.#reading;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#waker.wake();
+  }
+
+  /** Polls until stopped. Rejects when the source cannot be read; what was claimed stays claimed. */
+  async run(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#claimDueHeads();
+      const pauseMs = await this.#poll();
+      if (!this.#stopped) await this.#waker.pause(Math.min(pauseMs, this.#untilNextHeadMs()));
+    }
+  }
+
+  /** One look at the source. Returns how long to wait before the next. */
+  async #poll(): Promise<number> {
+    const { destination, store, timing } = this.#context;
+    const admission = destination.admission();
+    if (admission.admits === "none") return Math.min(admission.waitMs, timing.pollIntervalMs);
+    const lanes = this.#lanes().filter((lane) => lane.isOpen && lane.room > 0 && lane.room >= lane.inFlight);
+    if (lanes.length === 0) return timing.pollIntervalMs;
+    const startedMs = this.#now();
+    const isQuiet = this.#idleMs > 0;
+    if (isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
+      return this.#rest(startedMs);
+    }
+    const run = await this.#oneRun(lanes);
+    if (run.claimed === 0) return this.#rest(startedMs);
+    this.#idleMs = 0;
+    return timing.pollBusyMs;
+  }
+
+  /** Nothing found: the pauses grow to the poll interval, and looking never costs more than its share of the time. */
+  #rest(startedMs: number): number {
+    const { pollBusyMs, pollIntervalMs } = this.#context.timing;
+    this.#idleMs = Math.min(pollIntervalMs, Math.max(pollBusyMs, this.#idleMs * 2));
+    const spreadMs = this.#idleMs === pollIntervalMs ? 0.4 * pollIntervalMs * this.#context.random.next() : 0;
+    const shareMs = Math.min(10 * pollIntervalMs, (this.#now() - startedMs) / IDLE_SHARE);
+    return Math.max(this.#idleMs + spreadMs, shareMs);
+  }
+
+  async #oneRun(lanes: readonly Lane[]): Promise<OpenRun> {
+    const { events, limits, name, store } = this.#context;
+    const startedMs = this.#now();
+    const acknowledged = new Map(lanes.map((lane) => [lane, lane.settledBatch]));
+    const open: OpenRun = {
+      number: ++this.#runNumber,
+      lanes: new Map(lanes.map((lane) => [lane.grant.lane, lane])),
+      leftOut: new Set(),
+      passedOver: new Set(),
+      rows: 0,
+      claimed: 0,
+    };
+    this.#open = open;
+    this.inFlight.beginRun(open.number);
+    let run: Run | null = null;
+    let exhausted = false;
+    try {
+      run = await this.#read(() => store.begin(this.#request(lanes)));
+      this.#leaveOutStrangers(open, run.lanes, acknowledged);
+      while (!exhausted && open.rows < limits.runRowsMax && this.#now() - startedMs < limits.runMs) {
+        const rows = await this.#roomForPage(open, startedMs);
+        if (rows === 0) break;
+        exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
+        if (store.durableClaims !== null && open.passedOver.size > 0) break;
+      }
+    } catch (error) {
+      // A claim of unknown effect may have been written: only a take-over frees it.
+      if (store.durableClaims !== null) for (const lane of lanes) lane.lost(error);
+      throw error;
+    } finally {
+      await run?.end().catch(() => undefined);
+      this.#open = null;
+      this.inFlight.endRun();
+    }
+    this.#atRest = exhausted && open.leftOut.size === 0 && lanes.length === this.#lanes().length;
+    const durationMs = this.#now() - startedMs;
+    events.emit("RunEnded", { pipeline: name, rows: open.rows, claimed: open.claimed, durationMs });
+    return open;
+  }
+
+  #request(lanes: readonly Lane[]) {
+    return {
+      grants: lanes.map((lane) => lane.grant),
+      exceptKeys: lanes.flatMap((lane) => lane.crowdedKeys()).slice(0, EXCEPT_KEYS_MAX),
+      exceptTypes: this.#context.destination.blockedTypes(),
+    };
+  }
+
+  /**
+   * A lane that the run's snapshot shows in other hands, or behind what was acknowledged before it began (a database
+   * that forgot its last commits), is no longer what this process believes it to be.
+   */
+  #leaveOutStrangers(open: OpenRun, seen: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
+    const states = new Map(seen.map((state) => [state.lane, state]));
+    for (const lane of open.lanes.values()) {
+      const { grant } = lane;
+      const state = states.get(grant.lane);
+      const isOurs = state?.owner === grant.owner && state.epoch === grant.epoch;
+      if (isOurs && state.settledBatch >= acknowledged.get(lane)!) continue;
+      open.leftOut.add(grant.lane);
+      lane.lost(
+        new RelayError("FENCED", `Lane ${grant.lane} of ${this.#context.name} is not as this instance left it.`),
+      );
+    }
+  }
+
+  /** False at the end of the run. */
+  async #page(open: OpenRun, run: Run, rows: number): Promise<boolean> {
+    const { limits } = this.#context;
+    const bytes = Math.max(1, Math.floor(limits.inFlightBytesMax / 4));
+    const page = await run.next(rows, bytes);
+    const refused = new Map<Lane, string[]>();
+    for (const event of page) {
+      if (this.inFlight.excludes(event.id)) continue;
+      if (this.#offer(open, event)) open.claimed += 1;
+      else this.#refuse(open, event, refused);
+    }
+    for (const [lane, ids] of refused) lane.refuse(ids);
+    for (const lane of open.lanes.values()) lane.pump();
+    open.rows += page.length;
+    return page.length > 0;
+  }
+
+  #offer(open: OpenRun, event: ClaimedEvent): boolean {
+    const lane = open.lanes.get(event.lane);
+    if (lane === undefined || open.leftOut.has(event.lane)) return false;
+    if (event.key !== null && open.passedOver.has(event.key)) return false;
+    return lane.offer(event, open.number);
+  }
+
+  #refuse(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
+    if (event.key !== null) open.passedOver.add(event.key);
+    const lane = open.lanes.get(event.lane);
+    if (lane === undefined) return;
+    const ids = refused.get(lane) ?? [];
+    refused.set(lane, ids);
+    ids.push(event.id);
+  }
+
+  /**
+   * Waits until every lane of the run has room, but not long for a few that have none while others do. Returns the rows
+   * of the next page; 0 ends the run.
+   */
+  async #roomForPage(open: OpenRun, startedMs: number): Promise<number> {
+    const { destination, limits, timing } = this.#context;
+    const waitingSinceMs = this.#now();
+    for (;;) {
+      const lanes = [...open.lanes.values()].filter((lane) => lane.isOpen && !open.leftOut.has(lane.grant.lane));
+      const nowMs = this.#now();
+      if (this.#stopped || lanes.length === 0 || nowMs - startedMs >= limits.runMs) return 0;
+      if (destination.admission().admits === "none") return 0;
+      const full = lanes.filter((lane) => lane.room === 0);
+      const hasBytes = this.#bytes() < limits.inFlightBytesMax;
+      if (hasBytes && full.length > 0 && full.length < lanes.length && nowMs - waitingSinceMs >= STALL_MS) {
+        for (const lane of full) open.leftOut.add(lane.grant.lane);
+        continue;
+      }
+      if (hasBytes && full.length === 0) return this.#pageRows(lanes);
+      await this.#waker.pause(Math.min(STALL_MS, timing.pollIntervalMs));
+    }
+  }
+
+  #pageRows(lanes: readonly Lane[]): number {
+    const room = lanes.reduce((sum, lane) => sum + lane.room, 0);
+    return Math.max(1, Math.min(this.#context.limits.pageRows, room));
+  }
+
+  async #claimDueHeads(): Promise<void> {
+    const { destination, name, store, timing, events } = this.#context;
+    if (destination.admission().admits === "none") return;
+    for (const lane of this.#lanes()) {
+      const ids = lane.isOpen ? lane.holds.claimDue(this.#now(), Math.min(HEADS_MAX, lane.room)) : [];
+      if (ids.length === 0) continue;
+      try {
+        const heads = await this.#read(() => store.claimHeads(lane.grant, ids));
+        const laterMs = this.#now() + timing.pollIntervalMs;
+        const known = new Set([...heads.events.map((event) => event.id), ...heads.gone]);
+        for (const id of ids) if (!known.has(id)) lane.holds.postpone(id, laterMs);
+        for (const recordId of heads.gone) events.emit("EventVanished", { pipeline: name, recordId });
+        lane.releaseHolds(heads.gone);
+        lane.offerHeads(heads.events);
+      } catch (error) {
+        for (const id of ids) lane.holds.postpone(id, this.#now() + timing.pollIntervalMs);
+        if (store.durableClaims !== null) lane.lost(error);
+        throw error;
+      }
+    }
+  }
+
+  #untilNextHeadMs(): number {
+    const { destination, timing } = this.#context;
+    if (destination.admission().admits === "none") return timing.pollIntervalMs;
+    const dueMs = this.#lanes().map((lane) => (lane.room > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY));
+    return Math.max(1, Math.min(...dueMs, Number.POSITIVE_INFINITY) - this.#now());
+  }
+
+  #bytes(): number {
+    return this.#lanes().reduce((sum, lane) => sum + lane.bytes, 0);
+  }
+
+  async #read<T>(call: () => Promise<T>): Promise<T> {
+    const reading = call();
+    const done = reading.catch((error: unknown) => reasonOf(error));
+    this.#reading = done;
+    try {
+      return await reading;
+    } finally {
+      if (this.#reading === done) this.#reading = null;
+    }
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}

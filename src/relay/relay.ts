@@ -1,0 +1,159 @@
+import { type Clock, type Random, systemClock, systemRandom } from "../core/clock.ts";
+import { RelayError } from "../core/errors.ts";
+import { DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
+import type { Publisher } from "../ports/publisher.ts";
+import type { QueueSource } from "../ports/queue-store.ts";
+import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
+import { compileRoutes, type Route } from "../routing/routes.ts";
+import { checkLimits, checkTiming } from "./check-settings.ts";
+import type { PipelineContext } from "./context.ts";
+import { Destination } from "./destination.ts";
+import { attemptsMaxOf } from "./failure-rule.ts";
+import { Instance } from "./instance.ts";
+import { type Listener, TechnicalEventBus } from "./technical-event-bus.ts";
+
+export interface RelayOptions {
+  readonly sources: readonly QueueSource[];
+  readonly destinations: Readonly<Record<string, Publisher>>;
+  /** Absent: everything goes to the only destination, topic = event type, key = aggregate id. */
+  readonly routes?: readonly Route[];
+  readonly limits?: Partial<Limits>;
+  readonly timing?: Partial<Timing>;
+  /** Proposed when a pipeline is created; afterwards the database decides. */
+  readonly lanes?: number;
+  /** Delivered rows older than this are deleted. Absent: kept for ever. */
+  readonly retentionMs?: number;
+  /** For people: who this is in the list of instances. */
+  readonly instanceName?: string;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface DrainReport {
+  readonly deadLetters: number;
+  /** Failed events that will be tried again. */
+  readonly retrying: number;
+  /** Destinations that take nothing at present. */
+  readonly unreachable: readonly string[];
+}
+
+export interface Relay extends AsyncDisposable {
+  /** Begins to deliver. What cannot be reached yet is told by technical events and tried again. */
+  start(): Promise<void>;
+  /** Stops claiming, finishes and settles what is on the wire, hands the lanes over and closes everything. */
+  stop(): Promise<void>;
+  /** Starts if need be and resolves when all that waits is delivered, held, or has no way to its destination. */
+  drain(): Promise<DrainReport>;
+  on<Name extends TechnicalEventName>(name: Name, listener: Listener<Name>): () => void;
+  onAny(listener: (event: TechnicalEvent) => void): () => void;
+}
+
+export function createRelay(options: RelayOptions): Relay {
+  const clock = options.clock ?? systemClock;
+  const bus = new TechnicalEventBus(clock);
+  const destinations = destinationsOf(options, clock, bus);
+  const instances = instancesOf(options, clock, bus, destinations);
+  const timing = { ...DEFAULT_TIMING, ...options.timing };
+  let stopped: Promise<void> | null = null;
+
+  async function start(): Promise<void> {
+    if (stopped !== null) throw new RelayError("CONFIG_INVALID", "This relay was stopped; create a new one.");
+    for (const instance of instances) instance.start();
+  }
+
+  async function stopAll(): Promise<void> {
+    await Promise.all(instances.map((instance) => instance.stop(timing.shutdownMs)));
+    await Promise.all([...destinations.values()].map((destination) => destination.close()));
+    await Promise.all(options.sources.map((source) => source.close()));
+  }
+
+  function stop(): Promise<void> {
+    stopped ??= stopAll();
+    return stopped;
+  }
+
+  async function drain(): Promise<DrainReport> {
+    await start();
+    for (const session of instances.flatMap((instance) => instance.sessions())) session.expectEvents();
+    for (;;) {
+      const sessions = instances.flatMap((instance) => instance.sessions());
+      const unreachable = [...destinations.values()].filter((destination) => destination.isOpen);
+      const waiting = sessions.filter((session) => !session.isAtRest && !unreachable.includes(session.destination));
+      if (sessions.length > 0 && waiting.length === 0) {
+        const holds = sessions.flatMap((session) => session.lanes().map((lane) => lane.holds.count()));
+        return {
+          deadLetters: holds.reduce((sum, count) => sum + count.dead, 0),
+          retrying: holds.reduce((sum, count) => sum + count.retrying, 0),
+          unreachable: unreachable.map((destination) => destination.name),
+        };
+      }
+      await clock.sleep(DRAIN_LOOK_MS);
+    }
+  }
+
+  return {
+    start,
+    stop,
+    drain,
+    on: (name, listener) => bus.on(name, listener),
+    onAny: (listener) => bus.onAny(listener),
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+const DRAIN_LOOK_MS = 10;
+const DEFAULT_LANES = 4;
+
+function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEventBus): Map<string, Destination> {
+  const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
+  const random = options.random ?? systemRandom;
+  const entries = Object.entries(options.destinations);
+  if (entries.length === 0) throw new RelayError("CONFIG_INVALID", "destinations is empty: name at least one.");
+  return new Map(
+    entries.map(([name, publisher]) => [name, new Destination({ name, publisher, limits, clock, random, events })]),
+  );
+}
+
+/** One pipeline for each source and each destination that some route leads to; one instance for each database. */
+function instancesOf(
+  options: RelayOptions,
+  clock: Clock,
+  events: TechnicalEventBus,
+  destinations: ReadonlyMap<string, Destination>,
+): Instance[] {
+  const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
+  const timing = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
+  const random = options.random ?? systemRandom;
+  const routeList = options.routes ?? routeToTheOnly([...destinations.keys()]);
+  const routes = compileRoutes(routeList, [...destinations.keys()]);
+  if (options.sources.length === 0) throw new RelayError("CONFIG_INVALID", "sources is empty: name at least one.");
+
+  const pipelinesOf = (source: QueueSource) =>
+    [...destinations.values()]
+      .filter((destination) => routeList.some((route) => route.destination === destination.name))
+      .map((destination): { context: PipelineContext; retentionMs: number | null } => {
+        const name = `${source.name}->${destination.name}`;
+        const store = source.pipeline({
+          name,
+          types: routes.filterFor(destination.name),
+          lanes: options.lanes ?? DEFAULT_LANES,
+          attemptsMax: attemptsMaxOf(routeList, destination.name),
+          payloadBytesMax: limits.payloadBytesMax,
+          headersMax: limits.headersMax,
+        });
+        const context = { name, store, destination, routes, limits, timing, clock, random, events };
+        return { context, retentionMs: options.retentionMs ?? null };
+      });
+
+  const byDatabase = Map.groupBy(options.sources, (source) => source.membership.databaseId);
+  return [...byDatabase.values()].map((sources) => {
+    const { membership } = sources[0]!;
+    const name = options.instanceName ?? "outbox-relay";
+    return new Instance({ name, membership, pipelines: sources.flatMap(pipelinesOf), timing, clock, random, events });
+  });
+}
+
+function routeToTheOnly(destinations: readonly string[]): Route[] {
+  if (destinations.length === 1) return [{ destination: destinations[0]! }];
+  throw new RelayError("CONFIG_INVALID", `routes is missing: say which events go to ${destinations.join(", ")}.`);
+}

@@ -1,0 +1,253 @@
+import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+import type { InFlightSet } from "../core/in-flight.ts";
+import type { LaneState, Survey } from "../ports/queue-store.ts";
+import type { Chore } from "./chores/chore.ts";
+import { pipelineChores } from "./chores/pipeline-chores.ts";
+import type { PipelineContext } from "./context.ts";
+import type { Destination } from "./destination.ts";
+import { fairShare } from "./fair-share.ts";
+import { Lane, type LaneHost } from "./lane.ts";
+import { Poller } from "./poller.ts";
+import type { Tenure } from "./tenure.ts";
+import { untilAborted } from "./until-aborted.ts";
+import { Waker } from "./waker.ts";
+
+/** A pipeline during one tenure of this instance: its lanes, its poller, its chores. Nothing of it outlives the tenure. */
+export class Session implements LaneHost {
+  readonly #context: PipelineContext;
+  readonly #tenure: Tenure;
+  readonly #lanes = new Map<number, Lane>();
+  /** Lanes on their way out: not to be taken again before they are gone. */
+  readonly #closing = new Map<number, Promise<void>>();
+  readonly #poller: Poller;
+  readonly #chores: Chore[];
+  readonly #balanceWaker: Waker;
+  readonly #stopping = new AbortController();
+  readonly #unsubscribe: () => void;
+  /** What cannot be done at present. Empty: all is well. */
+  readonly #broken = new Set<string>();
+
+  constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
+    this.#context = context;
+    this.#tenure = tenure;
+    this.#poller = new Poller(context, () => [...this.#lanes.values()]);
+    this.#balanceWaker = new Waker(context.clock);
+    this.#chores = pipelineChores(context, { lanes: () => [...this.#lanes.values()], owner: tenure.id, retentionMs });
+    this.#unsubscribe = context.destination.onWake(() => this.#destinationWoke());
+    tenure.signal.addEventListener("abort", () => this.#stopNow(), { once: true });
+  }
+
+  /** Serves the pipeline until stopped or until the tenure ends. Never rejects. */
+  async run(): Promise<void> {
+    await this.#persist("prepare", () => this.#prepare());
+    for (const chore of this.#chores) chore.start();
+    await Promise.all([this.#balanceLoop(), this.#pollLoop()]);
+    await Promise.all(this.#chores.map((chore) => chore.stop()));
+    this.#unsubscribe();
+    await Promise.all(this.#closing.values());
+  }
+
+  /** Stops claiming, finishes what is on the wire, hands the lanes over. Resolves when they are released. */
+  async stop(): Promise<void> {
+    this.#stopNow();
+    await Promise.all([...this.#lanes.values()].map((lane) => this.#close(lane, () => lane.leave())));
+    await Promise.all(this.#closing.values());
+  }
+
+  /** Gives up what is in flight. Resolves when nothing of it can arrive any more. */
+  async abandon(): Promise<void> {
+    this.#stopNow();
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.abandon()));
+    await Promise.all(this.#closing.values());
+  }
+
+  /** Looks at once whether lanes became free. */
+  balanceSoon(): void {
+    this.#balanceWaker.wake();
+  }
+
+  get destination(): Destination {
+    return this.#context.destination;
+  }
+
+  lanes(): readonly Lane[] {
+    return [...this.#lanes.values()];
+  }
+
+  /** True when all that this instance can see is delivered or held. */
+  get isAtRest(): boolean {
+    return this.#broken.size === 0 && this.#closing.size === 0 && this.#lanes.size > 0 && this.#poller.isAtRest;
+  }
+
+  expectEvents(): void {
+    this.#poller.expectEvents();
+  }
+
+  // What the lanes ask for
+
+  get inFlight(): InFlightSet {
+    return this.#poller.inFlight;
+  }
+
+  passOver(key: string | null): void {
+    this.#poller.passOver(key);
+  }
+
+  wake(): void {
+    this.#poller.wake();
+  }
+
+  isAlive(): boolean {
+    return this.#tenure.isAlive();
+  }
+
+  laneShare(): number {
+    const { limits } = this.#context;
+    return Math.max(1, Math.floor(limits.inFlightEventsMax / Math.max(1, this.#lanes.size)));
+  }
+
+  betweenPages(): Promise<void> {
+    return this.#poller.betweenPages();
+  }
+
+  /** The lane is void. It is taken over anew, with a new epoch, once nothing of it is on the wire. */
+  lost(lane: Lane, error: unknown): void {
+    const { events, name } = this.#context;
+    const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
+    events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
+    void this.#close(lane, () => lane.abandon());
+  }
+
+  #close(lane: Lane, end: () => Promise<void>): Promise<void> {
+    const number = lane.grant.lane;
+    const under = this.#closing.get(number);
+    if (this.#lanes.get(number) !== lane) return under ?? Promise.resolve();
+    const closing = end()
+      .catch((error: unknown) => this.#report("release", error))
+      .finally(() => {
+        this.#lanes.delete(number);
+        this.#closing.delete(number);
+        this.#balanceWaker.wake();
+      });
+    this.#closing.set(number, closing);
+    return closing;
+  }
+
+  async #balanceLoop(): Promise<void> {
+    const { timing } = this.#context;
+    while (!this.#isOver) {
+      let pauseMs = timing.balanceMs;
+      await this.#persist("balance", async () => {
+        const survey = await this.#context.store.survey();
+        if (this.#isOver) return;
+        await this.#balance(survey);
+        // Nobody to share with: what changes is told by the reaper or found at the next look.
+        if (survey.instances.length <= 1) pauseMs = Math.max(pauseMs, timing.leaseMs / 3);
+      });
+      if (!this.#isOver) await this.#balanceWaker.pause(pauseMs);
+    }
+  }
+
+  async #balance(survey: Survey): Promise<void> {
+    const { name } = this.#context;
+    this.#checkOwned(survey.lanes);
+    const share = fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name);
+    const owned = [...this.#lanes.values()].filter((lane) => lane.isOpen);
+    for (const lane of owned.slice(share)) void this.#close(lane, () => lane.leave());
+    const living = new Set(survey.instances);
+    const free = survey.lanes.filter((state) => this.#isFree(state, living)).map((state) => state.lane);
+    if (owned.length < share && free.length > 0) await this.#take(free.slice(0, share - owned.length));
+  }
+
+  #isFree(state: LaneState, living: ReadonlySet<string>): boolean {
+    if (this.#lanes.has(state.lane) || this.#closing.has(state.lane)) return false;
+    return state.owner === null || state.owner === this.#tenure.id || !living.has(state.owner);
+  }
+
+  #checkOwned(states: readonly LaneState[]): void {
+    for (const state of states) {
+      const lane = this.#lanes.get(state.lane);
+      if (lane === undefined || (state.owner === lane.grant.owner && state.epoch === lane.grant.epoch)) continue;
+      if (this.#closing.has(state.lane)) continue;
+      lane.lost(new RelayError("FENCED", `Lane ${state.lane} of ${this.#context.name} has another owner.`));
+    }
+  }
+
+  async #take(lanes: readonly number[]): Promise<void> {
+    const { events, name, store } = this.#context;
+    const takeovers = await store.takeOver(this.#tenure.id, lanes);
+    for (const takeover of takeovers) {
+      const { lane, epoch } = takeover.grant;
+      if (this.#isOver) {
+        await store.release(takeover.grant);
+        continue;
+      }
+      this.#lanes.set(lane, new Lane(this.#context, this, takeover, this.#poller.nextRun));
+      events.emit("LaneTaken", { pipeline: name, lane, epoch, crashes: takeover.crashes });
+    }
+    if (takeovers.length > 0) this.#poller.expectEvents();
+  }
+
+  async #pollLoop(): Promise<void> {
+    while (!this.#isOver) {
+      await this.#persist("poll", async () => {
+        if (this.#broken.has("poll")) {
+          await this.#prepare();
+          this.#recovered("poll");
+        }
+        await untilAborted(this.#poller.run(), this.#tenure.signal);
+      });
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    await this.#context.store.prepare();
+  }
+
+  /** Tries until it succeeds or the session is over, with growing pauses. */
+  async #persist(what: string, work: () => Promise<void>): Promise<void> {
+    const { clock, random, timing } = this.#context;
+    let pauseMs = timing.backoffInitialMs;
+    while (!this.#isOver) {
+      const startedMs = clock.monotonicMs();
+      try {
+        await untilAborted(work(), this.#tenure.signal);
+        this.#recovered(what);
+        return;
+      } catch (error) {
+        this.#report(what, error);
+        if (clock.monotonicMs() - startedMs > timing.backoffMaxMs) pauseMs = timing.backoffInitialMs;
+        await clock.sleep(pauseMs * (0.5 + random.next()), this.#stopping.signal);
+        pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);
+      }
+    }
+  }
+
+  #report(what: string, error: unknown): void {
+    const { events, name } = this.#context;
+    if (what !== "release") this.#broken.add(what);
+    const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
+    events.emit("SourceBroken", { pipeline: name, code, reason: reasonOf(error) });
+  }
+
+  #recovered(what: string): void {
+    if (!this.#broken.delete(what) || this.#broken.size > 0) return;
+    this.#context.events.emit("SourceRecovered", { pipeline: this.#context.name });
+  }
+
+  #destinationWoke(): void {
+    for (const lane of this.#lanes.values()) lane.pump();
+    this.#poller.wake();
+  }
+
+  get #isOver(): boolean {
+    return this.#stopping.signal.aborted || !this.#tenure.isAlive();
+  }
+
+  #stopNow(): void {
+    this.#stopping.abort();
+    this.#poller.stop();
+    this.#balanceWaker.wake();
+    for (const chore of this.#chores) void chore.stop();
+  }
+}

@@ -1,0 +1,200 @@
+import { isRelayError, reasonOf } from "../core/errors.ts";
+import type { Failure, Grant, Settlement } from "../ports/queue-store.ts";
+import type { PipelineContext } from "./context.ts";
+
+/** What the lane learns from its settler. */
+export interface SettlerListener {
+  /** All of it is written. */
+  settled(settlement: Settlement): void;
+  /** The effect of a write is unknown, or the lane has another owner: what is in memory is void. */
+  lost(error: unknown): void;
+}
+
+interface Task {
+  readonly run: () => Promise<void>;
+  /** Lets the waiting caller go, whether it ran or not. */
+  readonly end: () => void;
+}
+
+/**
+ * Writes a lane's outcomes back, strictly one write after the other; what gathers meanwhile goes into the next one.
+ * Other writes of the lane (review of holds, suspects) wait in the same row, so that none sees half of another.
+ */
+export class Settler {
+  readonly #context: PipelineContext;
+  readonly #grant: Grant;
+  readonly #listener: SettlerListener;
+  readonly #signal: AbortSignal;
+  #batch: bigint;
+  #delivered: string[] = [];
+  #failed: Failure[] = [];
+  #handedBack: string[] = [];
+  #releasedHolds: string[] = [];
+  #tasks: Task[] = [];
+  #working: Promise<void> | null = null;
+
+  constructor(context: PipelineContext, grant: Grant, batch: bigint, listener: SettlerListener, signal: AbortSignal) {
+    this.#context = context;
+    this.#grant = grant;
+    this.#batch = batch;
+    this.#listener = listener;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.#drop(), { once: true });
+  }
+
+  /** The number of the last batch whose settle was acknowledged. */
+  get settledBatch(): bigint {
+    return this.#batch;
+  }
+
+  delivered(id: string, releasesHold: boolean): void {
+    this.#delivered.push(id);
+    if (releasesHold) this.#releasedHolds.push(id);
+    this.#start();
+  }
+
+  failed(failure: Failure): void {
+    this.#failed.push(failure);
+    this.#start();
+  }
+
+  /** Claimed and never sent. Costs nothing where claims are not durable. */
+  handBack(ids: readonly string[]): void {
+    if (this.#context.store.durableClaims === null) return;
+    this.#handedBack.push(...ids);
+    if (ids.length > 0) this.#start();
+  }
+
+  releaseHolds(ids: readonly string[]): void {
+    this.#releasedHolds.push(...ids);
+    if (ids.length > 0) this.#start();
+  }
+
+  /** Writes down that this event is about to be sent by a lane that keeps crashing; true when that is durable. */
+  async suspect(id: string, key: string | null): Promise<boolean> {
+    let written = false;
+    await this.inTurn(async () => {
+      await this.#write({ ...this.#nothing(), suspects: [{ id, key }] });
+      written = true;
+    });
+    return written;
+  }
+
+  /** Runs a write of somebody else in the row of this lane's writes. Resolves when it is done or the lane is lost. */
+  inTurn(task: () => Promise<void>): Promise<void> {
+    return new Promise((end) => {
+      if (this.#signal.aborted) return end();
+      this.#tasks.push({ run: task, end });
+      this.#start();
+    });
+  }
+
+  /** Resolves when nothing is left to be written, or the lane is lost. */
+  async idle(): Promise<void> {
+    while (this.#working !== null) await this.#working;
+  }
+
+  #start(): void {
+    if (this.#working !== null || this.#signal.aborted) return;
+    this.#working = this.#work().finally(() => {
+      this.#working = null;
+      if (this.#hasWork()) this.#start();
+    });
+  }
+
+  async #work(): Promise<void> {
+    // One turn later, so that outcomes told in the same turn are written together.
+    await Promise.resolve();
+    while (this.#hasWork() && !this.#signal.aborted) {
+      const task = this.#tasks.shift();
+      try {
+        await (task === undefined ? this.#settleGathered() : task.run());
+      } catch (error) {
+        this.#drop();
+        this.#listener.lost(error);
+      } finally {
+        task?.end();
+      }
+    }
+  }
+
+  #hasWork(): boolean {
+    return (
+      this.#tasks.length + this.#delivered.length + this.#failed.length > 0 ||
+      this.#handedBack.length + this.#releasedHolds.length > 0
+    );
+  }
+
+  async #settleGathered(): Promise<void> {
+    const max = this.#context.limits.settleEventsMax;
+    const delivered = takeFront(this.#delivered, max);
+    await this.#write({
+      ...this.#nothing(),
+      batch: this.#batch + (delivered.length > 0 ? 1n : 0n),
+      delivered,
+      failed: takeFront(this.#failed, max),
+      handedBack: takeFront(this.#handedBack, max),
+      // After the deliveries they belong to, never before: a hold may only go once its event is marked.
+      releasedHolds: this.#delivered.length === 0 ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
+    });
+  }
+
+  async #write(settlement: Settlement): Promise<void> {
+    const { clock, events, store } = this.#context;
+    const startedMs = clock.monotonicMs();
+    const result = await this.#untilNotBusy(() => store.settle(settlement));
+    this.#batch = settlement.batch;
+    for (const recordId of result.missing) events.emit("EventVanished", { pipeline: this.#context.name, recordId });
+    events.emit("BatchSettled", {
+      pipeline: this.#context.name,
+      lane: this.#grant.lane,
+      delivered: settlement.delivered.length,
+      failed: settlement.failed.length,
+      durationMs: clock.monotonicMs() - startedMs,
+    });
+    this.#listener.settled(settlement);
+  }
+
+  /** A busy database promised that nothing took effect, so the same write may be tried again in its place. */
+  async #untilNotBusy<T>(write: () => Promise<T>): Promise<T> {
+    const { clock, events, timing } = this.#context;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await write();
+      } catch (error) {
+        if (!isRelayError(error, "DATABASE_BUSY") || this.#signal.aborted) throw error;
+        const reason = reasonOf(error);
+        events.emit("SettleDelayed", { pipeline: this.#context.name, lane: this.#grant.lane, tries, reason });
+        await clock.sleep(Math.min(timing.backoffMaxMs, timing.backoffInitialMs * 2 ** (tries - 1)), this.#signal);
+      }
+    }
+  }
+
+  #nothing(): Settlement {
+    return {
+      grant: this.#grant,
+      previousBatch: this.#batch,
+      batch: this.#batch,
+      delivered: [],
+      failed: [],
+      handedBack: [],
+      releasedHolds: [],
+      suspects: [],
+    };
+  }
+
+  /** Nobody waits for ever on the turn of a task that will not come. */
+  #drop(): void {
+    this.#delivered = [];
+    this.#failed = [];
+    this.#handedBack = [];
+    this.#releasedHolds = [];
+    const tasks = this.#tasks;
+    this.#tasks = [];
+    for (const task of tasks) task.end();
+  }
+}
+
+function takeFront<T>(items: T[], count: number): T[] {
+  return items.splice(0, count);
+}

@@ -1,0 +1,26 @@
+import type { Clock } from "../core/clock.ts";
+
+/** A pause that can be cut short. A wake that comes between two pauses cuts the next one. */
+export class Waker {
+  readonly #clock: Clock;
+  #woken = false;
+  #pause: AbortController | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  wake(): void {
+    this.#woken = true;
+    this.#pause?.abort();
+  }
+
+  async pause(ms: number): Promise<void> {
+    if (!this.#woken) {
+      this.#pause = new AbortController();
+      await this.#clock.sleep(ms, this.#pause.signal);
+      this.#pause = null;
+    }
+    this.#woken = false;
+  }
+}
