@@ -3,8 +3,6 @@ export interface CircuitPolicy {
   readonly maxMs: number;
 }
 
-export const DEFAULT_CIRCUIT: CircuitPolicy = { initialMs: 200, maxMs: 30_000 };
-
 /** What may be sent now: everything, one probe, or nothing for `waitMs`. */
 export type Admission = { readonly admits: "all" | "probe" } | { readonly admits: "none"; readonly waitMs: number };
 
@@ -20,7 +18,7 @@ export class Circuit {
   #failedProbes = 0;
   #reason = "";
 
-  constructor(policy: CircuitPolicy = DEFAULT_CIRCUIT) {
+  constructor(policy: CircuitPolicy) {
     this.#policy = policy;
   }
 

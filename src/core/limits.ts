@@ -56,6 +56,11 @@ export interface Timing {
   readonly publishTimeoutMs: number;
   /** Holds are compared with their rows: vanished, marked or reset by people. */
   readonly reviewMs: number;
+  /** Events that no route takes are looked for. */
+  readonly unroutedMs: number;
+  /** A circuit's first pause before a probe; doubles up to the second. */
+  readonly circuitInitialMs: number;
+  readonly circuitMaxMs: number;
   /** The first pause after an error of the database; doubles up to the second. */
   readonly backoffInitialMs: number;
   readonly backoffMaxMs: number;
@@ -70,6 +75,9 @@ export const DEFAULT_TIMING: Timing = {
   balanceMs: 1_000,
   publishTimeoutMs: 5_000,
   reviewMs: 10_000,
+  unroutedMs: 60_000,
+  circuitInitialMs: 200,
+  circuitMaxMs: 30_000,
   backoffInitialMs: 100,
   backoffMaxMs: 5_000,
   shutdownMs: 10_000,

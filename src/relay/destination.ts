@@ -1,5 +1,5 @@
 import { Brake } from "../core/brake.ts";
-import { type Admission, Circuit } from "../core/circuit.ts";
+import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts";
 import type { Clock, Random } from "../core/clock.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Publisher } from "../ports/publisher.ts";
@@ -12,6 +12,7 @@ export interface DestinationOptions {
   readonly name: string;
   readonly publisher: Publisher;
   readonly limits: Limits;
+  readonly circuit: CircuitPolicy;
   readonly clock: Clock;
   readonly random: Random;
   readonly events: TechnicalEvents;
@@ -22,7 +23,7 @@ export class Destination {
   readonly name: string;
   readonly publisher: Publisher;
   readonly #options: DestinationOptions;
-  readonly #circuit = new Circuit();
+  readonly #circuit: Circuit;
   readonly #topics = new Map<string, { circuit: Circuit; types: Set<string> }>();
   readonly #brake: Brake;
   readonly #wakers = new Set<() => void>();
@@ -34,6 +35,7 @@ export class Destination {
     this.name = options.name;
     this.publisher = options.publisher;
     this.#options = options;
+    this.#circuit = new Circuit(options.circuit);
     this.#brake = new Brake(options.limits.failuresInRowMax);
   }
 
@@ -111,21 +113,27 @@ export class Destination {
   }
 
   /** One topic takes nothing. `type` is the event type that was to go there. */
-  topicFailed(topic: string, type: string, reason: string, afterMs: number | undefined): void {
+  topicFailed(
+    topic: string,
+    type: string,
+    reason: string,
+    options: { probe: boolean; afterMs?: number | undefined },
+  ): void {
+    const { probe, afterMs } = options;
     this.#lastAnswerMs = this.#now();
     const known = this.#topics.get(topic);
     if (known === undefined && this.#topics.size >= TOPIC_CIRCUITS_MAX) {
       this.failed(reason, { probe: false, afterMs });
       return;
     }
-    const guard = known ?? { circuit: new Circuit(), types: new Set<string>() };
+    const guard = known ?? { circuit: new Circuit(this.#options.circuit), types: new Set<string>() };
     this.#topics.set(topic, guard);
     guard.types.add(type);
     const wasOpen = guard.circuit.isOpen;
     const draw = this.#options.random.next();
-    guard.circuit.fail(this.#now(), reason, { draw, probe: wasOpen, ...(afterMs === undefined ? {} : { afterMs }) });
+    guard.circuit.fail(this.#now(), reason, { draw, probe, ...(afterMs === undefined ? {} : { afterMs }) });
     if (!wasOpen) this.#options.events.emit("CircuitOpened", { destination: this.name, topic, reason });
-    this.#wakeLater(guard.circuit);
+    if (!wasOpen || probe) this.#wakeLater(guard.circuit);
   }
 
   /**

@@ -268,10 +268,13 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   #topicFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
     const { destination } = this.#context;
-    const { event, message } = entries[0]!;
+    const { event, message, topicProbe } = entries[0]!;
     const topic = message!.topic;
     this.#reports.failed(entries[0]!, outcome, attempt, this.#attemptsOf(entries[0]!) + 1, null);
-    destination.topicFailed(topic, event.type, outcome.reason, (outcome as Retry).afterMs);
+    destination.topicFailed(topic, event.type, outcome.reason, {
+      probe: topicProbe,
+      afterMs: (outcome as Retry).afterMs,
+    });
     if (attempt.probe) destination.cancelProbe();
     const waiting = event.key === null ? [] : this.#queue.dropKey(event.key);
     const others = this.#queue.dropLinesWith((entry) => entry.message?.topic === topic);

@@ -106,11 +106,16 @@ const DEFAULT_LANES = 4;
 
 function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEventBus): Map<string, Destination> {
   const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
+  const timing = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
+  const circuit = { initialMs: timing.circuitInitialMs, maxMs: timing.circuitMaxMs };
   const random = options.random ?? systemRandom;
   const entries = Object.entries(options.destinations);
   if (entries.length === 0) throw new RelayError("CONFIG_INVALID", "destinations is empty: name at least one.");
   return new Map(
-    entries.map(([name, publisher]) => [name, new Destination({ name, publisher, limits, clock, random, events })]),
+    entries.map(([name, publisher]) => [
+      name,
+      new Destination({ name, publisher, limits, circuit, clock, random, events }),
+    ]),
   );
 }
 

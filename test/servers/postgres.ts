@@ -4,8 +4,9 @@ import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
+import { copyDataFolder, serverAccount } from "../../src/cli/embedded-postgres.ts";
 import { freePort } from "./free-port.ts";
-import { copyDataFolder, type PostgresVersion, postgresBinaries, serverAccount } from "./postgres-binaries.ts";
+import { type PostgresVersion, postgresBinaries } from "./postgres-binaries.ts";
 import { createScratch, isStopped, markedProcesses, type Scratch, signalProcess } from "./scratch.ts";
 import { until } from "./until.ts";
 
@@ -101,7 +102,7 @@ class Server implements PostgresServer {
   }
 
   async create(): Promise<void> {
-    await copyDataFolder(this.version, this.#data);
+    await copyDataFolder(await postgresBinaries(this.version), this.version, this.#data);
     if (this.#options.standbyOfPort !== undefined) {
       const signalFile = join(this.#data, "standby.signal");
       writeFileSync(signalFile, "");

@@ -5,7 +5,6 @@ import { Chore } from "./chore.ts";
 /** Delivered rows are deleted in steps of this many. */
 const PRUNE_ROWS = 1_000;
 const PRUNE_EVERY_MS = 5_000;
-const UNROUTED_EVERY_MS = 60_000;
 const STALE_ROWS = 1_000;
 
 export interface ChoreHost {
@@ -26,7 +25,7 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
     chore("review holds", timing.reviewMs, async () => {
       for (const lane of host.lanes()) if (lane.isOpen && lane.holds.size > 0) await lane.reviewHolds();
     }),
-    chore("report unrouted", UNROUTED_EVERY_MS, async () => {
+    chore("report unrouted", timing.unroutedMs, async () => {
       if (!ownsFirstLane()) return;
       for (const { type, count } of await store.unrouted()) {
         events.emit("RelayMismatch", { pipeline, intentType: type, count });

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Brake, fingerprintOf } from "./brake.ts";
+
+/** What each failure answers. */
+function pulls(brake: Brake, reasons: readonly string[]): boolean[] {
+  return reasons.map((reason) => brake.failed(reason));
+}
+
+test("so many failures in a row with one error pull the brake, exactly once", () => {
+  assert.deepEqual(pulls(new Brake(3), ["no", "no", "no", "no"]), [false, false, true, false]);
+});
+
+test("a success between begins the count anew", () => {
+  const brake = new Brake(2);
+  assert.deepEqual(pulls(brake, ["no"]), [false]);
+  brake.succeeded();
+  assert.deepEqual(pulls(brake, ["no", "no"]), [false, true]);
+});
+
+test("another error begins the count anew", () => {
+  assert.deepEqual(pulls(new Brake(2), ["no", "never", "no", "no"]), [false, false, false, true]);
+});
+
+test("errors that differ only in ids, numbers and quoted values are one error", () => {
+  const id = "6f9619ff-8b86-d011-b42d-00c04fc964ff";
+  assert.equal(fingerprintOf(`event ${id} of "order-7" took 12 ms`), fingerprintOf("event # of 'x' took 9 ms"));
+  assert.notEqual(fingerprintOf("timeout after 3 s"), fingerprintOf("refused after 3 s"));
+});
+
+test("a reason of any length costs little", () => {
+  assert.ok(fingerprintOf("'".repeat(1_000_000)).length <= 300);
+});

@@ -1,0 +1,16 @@
+export { type Clock, type Random, systemClock, systemRandom } from "./core/clock.ts";
+export { ERROR_CATALOGUE, type ErrorCode, isRelayError, RelayError } from "./core/errors.ts";
+export type { Headers, Message, OutboxEvent } from "./core/event.ts";
+export type { Hold, OnExhausted } from "./core/hold.ts";
+export type { Limits, Timing } from "./core/limits.ts";
+export { delivered, type Outcome, rejected, retry, type Scope, skipped } from "./core/outcome.ts";
+export { exponential, RETRY_PRESETS, type RetryPolicy, schedule } from "./core/retry-policy.ts";
+export type * from "./ports/membership.ts";
+export type * from "./ports/publisher.ts";
+export type * from "./ports/queue-store.ts";
+export type * from "./ports/technical-events.ts";
+export { memoryPublisher } from "./publishers/memory/memory-publisher.ts";
+export { stdoutPublisher } from "./publishers/stdout/stdout-publisher.ts";
+export { createRelay, type DrainReport, type Relay, type RelayOptions } from "./relay/relay.ts";
+export type { Route } from "./routing/routes.ts";
+export { memorySource } from "./sources/memory/memory-source.ts";

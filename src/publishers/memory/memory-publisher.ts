@@ -1,0 +1,153 @@
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { RelayError } from "../../core/errors.ts";
+import type { Message } from "../../core/event.ts";
+import { delivered, type Outcome, retry, skipped } from "../../core/outcome.ts";
+import type { Publisher, Report } from "../../ports/publisher.ts";
+
+/** `hang`: lost on the way, no answer ever. `unanswered`: it arrives, only the answer is lost. */
+export type Answer = Outcome | "hang" | "unanswered";
+
+export interface MemoryPublisherOptions {
+  readonly name?: string;
+  readonly keyOrderInBatch?: boolean;
+  readonly deduplicates?: boolean;
+  /** How long the destination takes for a batch, measured by the clock. */
+  readonly latencyMs?: number;
+  readonly clock?: Clock;
+}
+
+export interface MemoryPublisher extends Publisher {
+  /** What arrived, in the order of arrival. */
+  readonly delivered: readonly Message[];
+  deliveredOf(key: string | null): readonly Message[];
+  /** Resolves as soon as so many messages have arrived. */
+  arrived(count: number): Promise<void>;
+  /** The next `count` messages get this outcome. */
+  failNext(count: number, outcome: Outcome): void;
+  /** Asked for every message that no `failNext` and no `down` decides; null answers `delivered` again. */
+  respond(script: ((message: Message) => Answer | Promise<Answer>) | null): void;
+  /** Refuses everything with an error of scope destination, until `up`. */
+  down(reason: string): void;
+  up(): void;
+  readonly closed: boolean;
+}
+
+/** A destination in memory whose every fault can be scripted. */
+export function memoryPublisher(options: MemoryPublisherOptions = {}): MemoryPublisher {
+  return new Memory(options);
+}
+
+class Memory implements MemoryPublisher {
+  readonly name: string;
+  readonly capabilities: Publisher["capabilities"];
+  readonly delivered: Message[] = [];
+  closed = false;
+  readonly #clock: Clock;
+  readonly #latencyMs: number;
+  readonly #ofKey = new Map<string | null, Message[]>();
+  readonly #ids = new Set<string>();
+  readonly #failing: { left: number; outcome: Outcome }[] = [];
+  #waiting: { count: number; resolve: () => void }[] = [];
+  #script: ((message: Message) => Answer | Promise<Answer>) | null = null;
+  #downReason: string | null = null;
+
+  constructor(options: MemoryPublisherOptions) {
+    this.name = options.name ?? "memory";
+    this.capabilities = {
+      keyOrderInBatch: options.keyOrderInBatch ?? true,
+      deduplicates: options.deduplicates ?? false,
+    };
+    this.#clock = options.clock ?? systemClock;
+    this.#latencyMs = options.latencyMs ?? 0;
+  }
+
+  async publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+    if (this.closed) throw new Error(`publisher "${this.name}" is closed`);
+    if (this.#latencyMs > 0) await this.#clock.sleep(this.#latencyMs, signal);
+    const failedKeys = new Set<string>();
+    for (const [index, message] of batch.entries()) {
+      if (signal.aborted) throw unknown(this.name);
+      // The event's own key is the unit of order, whatever key a route sends it under.
+      const { key } = message.event;
+      if (key !== null && failedKeys.has(key)) {
+        report(index, skipped);
+        continue;
+      }
+      const decided = this.#answer(message);
+      const answer = decided instanceof Promise ? await this.#orAbort(decided, signal) : decided;
+      if (answer === "unanswered" || (answer !== "hang" && answer.kind === "delivered")) this.#arrive(message);
+      const outcome = typeof answer === "string" ? await this.#orAbort(new Promise<never>(() => {}), signal) : answer;
+      const keepsBack = outcome.kind !== "delivered" && this.capabilities.keyOrderInBatch;
+      if (keepsBack && key !== null) failedKeys.add(key);
+      report(index, outcome);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+
+  deliveredOf(key: string | null): readonly Message[] {
+    return this.#ofKey.get(key) ?? [];
+  }
+
+  arrived(count: number): Promise<void> {
+    if (this.delivered.length >= count) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ count, resolve }));
+  }
+
+  failNext(count: number, outcome: Outcome): void {
+    if (count > 0) this.#failing.push({ left: count, outcome });
+  }
+
+  respond(script: ((message: Message) => Answer | Promise<Answer>) | null): void {
+    this.#script = script;
+  }
+
+  down(reason: string): void {
+    this.#downReason = reason;
+  }
+
+  up(): void {
+    this.#downReason = null;
+  }
+
+  #answer(message: Message): Answer | Promise<Answer> {
+    if (this.#downReason !== null) return retry(this.#downReason, { scope: "destination" });
+    const failing = this.#failing[0];
+    if (failing === undefined) return this.#script === null ? delivered : this.#script(message);
+    failing.left -= 1;
+    if (failing.left === 0) this.#failing.shift();
+    return failing.outcome;
+  }
+
+  #arrive(message: Message): void {
+    if (this.capabilities.deduplicates && this.#ids.has(message.event.id)) return;
+    this.#ids.add(message.event.id);
+    this.delivered.push(message);
+    const ofKey = this.#ofKey.get(message.key);
+    if (ofKey === undefined) this.#ofKey.set(message.key, [message]);
+    else ofKey.push(message);
+    if (this.#waiting.length === 0) return;
+    const done = this.#waiting.filter((wait) => wait.count <= this.delivered.length);
+    this.#waiting = this.#waiting.filter((wait) => wait.count > this.delivered.length);
+    for (const wait of done) wait.resolve();
+  }
+
+  /** What the promise gives, unless the signal aborts first: then the outcome is unknown. */
+  async #orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+    const { promise: aborted, reject } = Promise.withResolvers<never>();
+    const abort = () => reject(unknown(this.name));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      return await Promise.race([promise, aborted]);
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+}
+
+function unknown(name: string): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `the publish to "${name}" was given up`);
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Clock } from "../core/clock.ts";
+import { DEFAULT_LIMITS, DEFAULT_TIMING } from "../core/limits.ts";
+import { rejected, retry } from "../core/outcome.ts";
+import { exponential, schedule } from "../core/retry-policy.ts";
+import { checkLimits, checkTiming } from "./check-settings.ts";
+import { attemptsMaxOf, nextAfterFailure } from "./failure-rule.ts";
+import { fairShare } from "./fair-share.ts";
+import { HoldBook } from "./hold-book.ts";
+import { Tenure } from "./tenure.ts";
+
+test("B4 the lanes of a pipeline are shared out whole, and no instance has two more than another", () => {
+  const instances = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
+  fc.assert(
+    fc.property(instances, fc.integer({ min: 1, max: 64 }), fc.string(), (ids, lanes, pipeline) => {
+      const shares = ids.map((id) => fairShare(ids, id, lanes, pipeline));
+      assert.equal(
+        shares.reduce((sum, share) => sum + share, 0),
+        lanes,
+      );
+      assert.ok(Math.max(...shares) - Math.min(...shares) <= 1);
+    }),
+  );
+});
+
+function handClock() {
+  const time = { wallMs: 1_000_000, monotonicMs: 0 };
+  const clock: Clock = {
+    wallMs: () => time.wallMs,
+    monotonicMs: () => time.monotonicMs,
+    sleep: () => new Promise(() => {}),
+  };
+  const advance = (ms: number) => {
+    time.wallMs += ms;
+    time.monotonicMs += ms;
+  };
+  return { time, clock, advance };
+}
+
+test("B4 a tenure ends a margin before the lease does, counted from the moment the renewal was sent", () => {
+  const { clock, advance } = handClock();
+  const timing = { ...DEFAULT_TIMING, leaseMs: 10_000, leaseMarginMs: 2_000 };
+  const tenure = new Tenure("me", clock, timing, 0);
+  advance(5_000);
+  tenure.renewed(1_000);
+  advance(3_999);
+  assert.equal(tenure.isAlive(), true);
+  advance(1);
+  assert.equal(tenure.isAlive(), false);
+  tenure.renewed(9_000);
+  assert.equal(tenure.isAlive(), false, "what is lost stays lost");
+});
+
+test("B4 a machine that slept has lost its lease, although its monotonic clock stood still", () => {
+  const { clock, time } = handClock();
+  const tenure = new Tenure("me", clock, DEFAULT_TIMING, 0);
+  time.wallMs += 60_000;
+  assert.equal(tenure.isAlive(), false);
+  assert.match(tenure.reason, /clock jumped/);
+});
+
+test("F2 what becomes of a failed event: retry, then park, block or skip; final errors at once", () => {
+  const policy = (onExhausted: "park" | "block" | "skip") => ({ retry: schedule([5]), onExhausted });
+  const no = retry("no");
+  assert.deepEqual(nextAfterFailure(policy("park"), no, 1, 0), { kind: "retry", delayMs: 5 });
+  assert.deepEqual(nextAfterFailure(policy("park"), no, 2, 0), { kind: "dead", parks: true });
+  assert.deepEqual(nextAfterFailure(policy("skip"), no, 2, 0), { kind: "dead", parks: false });
+  assert.deepEqual(nextAfterFailure(policy("block"), no, 2, 0), { kind: "retry", delayMs: 1_000 });
+  assert.deepEqual(nextAfterFailure(policy("block"), rejected("x"), 1, 0), { kind: "dead", parks: true });
+  assert.deepEqual(nextAfterFailure(policy("park"), retry("no", { afterMs: 50 }), 1, 0), {
+    kind: "retry",
+    delayMs: 50,
+  });
+});
+
+test("the attempts of a destination are those of its most patient route", () => {
+  const routes = [
+    { destination: "a", retry: schedule([1, 2, 3]) },
+    { destination: "a", retry: exponential({ attemptsMax: 7 }) },
+    { destination: "b" },
+  ];
+  assert.equal(attemptsMaxOf(routes, "a"), 7);
+  assert.equal(attemptsMaxOf(routes, "b"), 10);
+});
+
+test("a due hold is given out once, and news of events in flight is not overwritten by older knowledge", () => {
+  const book = new HoldBook();
+  const hold = { id: "a1", key: "a", lane: 0, state: "retrying" as const, parks: true, attempts: 1, crashes: 0 };
+  book.replace([{ ...hold, dueInMs: 10 }], 0, () => false);
+  assert.deepEqual(book.claimDue(5, 10), []);
+  assert.deepEqual(book.claimDue(10, 10), ["a1"]);
+  assert.deepEqual(book.claimDue(10, 10), []);
+  assert.deepEqual(
+    book.replace([], 10, (id) => id === "a1"),
+    [],
+  );
+  assert.equal(book.parks("a"), true);
+  assert.deepEqual(
+    book.replace([], 10, () => false),
+    ["a"],
+  );
+  assert.equal(book.parks("a"), false);
+});
+
+test("settings that cannot be right are refused by name", () => {
+  assert.throws(
+    () => checkTiming({ ...DEFAULT_TIMING, publishTimeoutMs: 20_000 }),
+    /publishTimeoutMs.*below timing.leaseMs/,
+  );
+  assert.throws(() => checkTiming({ ...DEFAULT_TIMING, pollIntervalMs: Number.NaN }), /pollIntervalMs is NaN/);
+  assert.throws(() => checkLimits({ ...DEFAULT_LIMITS, batchSize: 0 }), /limits.batchSize is 0/);
+});

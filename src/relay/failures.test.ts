@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { until } from "../../test/servers/until.ts";
+import { rejected, retry } from "../core/outcome.ts";
+import { exponential, schedule } from "../core/retry-policy.ts";
+import type { TechnicalEvent } from "../ports/technical-events.ts";
+import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import type { Route } from "../routing/routes.ts";
+import { memorySource } from "../sources/memory/memory-source.ts";
+import { createRelay, type RelayOptions } from "./relay.ts";
+
+const QUICK = {
+  leaseMs: 2_000,
+  leaseMarginMs: 400,
+  pollIntervalMs: 20,
+  publishTimeoutMs: 300,
+  balanceMs: 50,
+  reviewMs: 50,
+  unroutedMs: 50,
+  circuitInitialMs: 20,
+  circuitMaxMs: 100,
+};
+const ids = (messages: readonly { event: { id: string } }[]) => messages.map((message) => message.event.id);
+
+function stage(route: Partial<Route> = {}, options: Partial<RelayOptions> = {}) {
+  const source = memorySource();
+  const publisher = memoryPublisher({ keyOrderInBatch: false });
+  const relay = createRelay({
+    sources: [source],
+    destinations: { out: publisher },
+    routes: [{ destination: "out", retry: schedule([20, 20]), ...route }],
+    timing: QUICK,
+    ...options,
+  });
+  const told: TechnicalEvent[] = [];
+  relay.onAny((event) => told.push(event));
+  const insert = (key: string | null, ...names: string[]) =>
+    source.insert(...names.map((id) => ({ id, type: "t", key, payload: id })));
+  return { source, publisher, relay, told, insert, of: (name: string) => told.filter((event) => event.name === name) };
+}
+
+test("F2 park: a dead head keeps its followers waiting, other keys and events without a key go on", async () => {
+  const { source, publisher, relay, insert } = stage();
+  await using _ = relay;
+  publisher.respond(({ event }) => (event.id === "a1" ? retry("no") : { kind: "delivered" }));
+  insert("a", "a1", "a2", "a3");
+  insert("b", "b1", "b2");
+  insert(null, "n1");
+  await relay.start();
+  await until("a1 is dead", () => source.deadLetters().length === 1);
+  await until("the rest is there", () => publisher.delivered.length === 3);
+  assert.deepEqual(ids(publisher.deliveredOf("a")), []);
+  assert.deepEqual(ids(publisher.deliveredOf("b")), ["b1", "b2"]);
+
+  publisher.respond(null);
+  source.replay("a1");
+  await until("the key flows again", () => publisher.deliveredOf("a").length === 3);
+  assert.deepEqual(ids(publisher.deliveredOf("a")), ["a1", "a2", "a3"]);
+});
+
+test("F2 skip: a dead head lets its followers go on", async () => {
+  const { source, publisher, relay, insert } = stage({ onExhausted: "skip" });
+  await using _ = relay;
+  publisher.respond(({ event }) => (event.id === "a1" ? retry("no") : { kind: "delivered" }));
+  insert("a", "a1", "a2", "a3");
+  const report = await relay.drain();
+  await until("followers are there", () => publisher.delivered.length === 2);
+  assert.deepEqual(ids(publisher.delivered), ["a2", "a3"]);
+  assert.equal(source.deadLetters().length, 1);
+  assert.ok(report.retrying + report.deadLetters === 1);
+});
+
+test("F2 block: an exhausted head is tried for ever and nothing is dead", async () => {
+  const { source, publisher, relay, insert, of } = stage({
+    onExhausted: "block",
+    retry: exponential({ initialMs: 1, maxMs: 5, attemptsMax: 2 }),
+  });
+  await using _ = relay;
+  publisher.respond(({ event }) => (event.id === "a1" ? retry("no") : { kind: "delivered" }));
+  insert("a", "a1", "a2");
+  await relay.start();
+  await until("six failures", () => of("IntentRelayFailed").length >= 6);
+  assert.equal(source.deadLetters().length, 0);
+  publisher.respond(null);
+  await until("all there", () => publisher.delivered.length === 2);
+  assert.deepEqual(ids(publisher.delivered), ["a1", "a2"]);
+});
+
+test("A9 A10 D5 after the last listed delay the event is a dead letter with the error of every attempt", async () => {
+  const { source, publisher, relay, insert } = stage();
+  await using _ = relay;
+  let tries = 0;
+  publisher.respond(() => retry(`failure ${++tries}`));
+  insert("a", "a1");
+  await relay.start();
+  const [letter] = await until("dead", () => (source.deadLetters().length > 0 ? source.deadLetters() : null));
+  assert.equal(tries, 3);
+  assert.deepEqual(
+    letter?.errors.map((error) => error.reason),
+    ["failure 1", "failure 2", "failure 3"],
+  );
+});
+
+test("B3 an error that no retry can cure is dead at once", async () => {
+  const { source, publisher, relay, insert } = stage();
+  await using _ = relay;
+  let tries = 0;
+  publisher.respond(() => {
+    tries += 1;
+    return rejected("too large by one byte");
+  });
+  insert("a", "a1");
+  await relay.start();
+  await until("dead", () => source.deadLetters().length === 1);
+  assert.equal(tries, 1);
+});
+
+test("Retry-After is honoured when it is longer than the policy's delay", async () => {
+  const { publisher, relay, insert, of } = stage({ retry: schedule([1, 1, 1]) });
+  await using _ = relay;
+  publisher.failNext(1, retry("slow down", { afterMs: 150 }));
+  insert("a", "a1");
+  const startedMs = performance.now();
+  await relay.start();
+  await publisher.arrived(1);
+  assert.ok(performance.now() - startedMs >= 150);
+  assert.equal(of("IntentRelayFailed").length, 1);
+});
+
+test("A4 a destination that is down costs no attempts, and the backlog drains by itself afterwards, in order", async () => {
+  const { source, publisher, relay, insert, of } = stage({ retry: schedule([]) });
+  await using _ = relay;
+  publisher.down("connection refused");
+  for (let i = 0; i < 50; i += 1) insert(`k${i % 5}`, `e${i}`);
+  await relay.start();
+  await until("the circuit is open", () => of("CircuitOpened").length === 1);
+  await until("some probes failed", () => of("IntentRelayFailed").length > 12);
+  publisher.up();
+  await publisher.arrived(50);
+  assert.equal(source.deadLetters().length, 0);
+  assert.equal(source.holds().length, 0);
+  assert.deepEqual(
+    ids(publisher.deliveredOf("k0")),
+    [0, 5, 10, 15, 20, 25, 30, 35, 40, 45].map((i) => `e${i}`),
+  );
+});
+
+test("F4 a topic that takes nothing keeps only its own events and their keys waiting", async () => {
+  const { source, publisher, relay, of } = stage({ retry: schedule([]) });
+  await using _ = relay;
+  let broken = true;
+  publisher.respond(({ topic }) =>
+    broken && topic === "bad" ? retry("unknown topic", { scope: "topic" }) : { kind: "delivered" },
+  );
+  for (let i = 0; i < 40; i += 1) {
+    source.insert({ id: `bad${i}`, type: "bad", key: `k${i}` }, { id: `good${i}`, type: "good", key: `g${i}` });
+  }
+  source.insert({ id: "after", type: "good", key: "k0" });
+  await relay.start();
+  await until("the good ones are there", () => publisher.delivered.length === 40);
+  assert.ok(of("CircuitOpened").some((event) => event.name === "CircuitOpened" && event.topic === "bad"));
+  assert.equal(source.deadLetters().length, 0);
+  broken = false;
+  await until("all there", () => publisher.delivered.length === 81);
+  assert.deepEqual(ids(publisher.deliveredOf("k0")), ["bad0", "after"]);
+});
+
+test("F4 an event that is never answered is held, and the others go on", async () => {
+  const { source, publisher, relay, insert } = stage({ retry: schedule([]) });
+  await using _ = relay;
+  publisher.respond(({ event }) => (event.id === "mute" ? "hang" : { kind: "delivered" }));
+  insert("m", "mute", "m2");
+  await relay.start();
+  for (let i = 0; i < 200; i += 1) insert(`k${i}`, `e${i}`);
+  await until("the others are there", () => publisher.delivered.length === 200);
+  let more = 0;
+  await until("mute is dead", () => {
+    insert("x", `x${more++}`);
+    return source.deadLetters().length === 1;
+  });
+  assert.equal(source.deadLetters()[0]?.event.id, "mute");
+});
+
+test("the brake: a hundred failures alike open the circuit instead of burying everything", async () => {
+  const { source, publisher, relay, insert, of } = stage(
+    { retry: schedule([]) },
+    { limits: { failuresInRowMax: 100, batchSize: 10 } },
+  );
+  await using _ = relay;
+  let broken = true;
+  publisher.respond(({ event }) => (broken ? rejected(`no such tenant for ${event.id}`) : { kind: "delivered" }));
+  for (let i = 0; i < 1_000; i += 1) insert(`k${i}`, `e${i}`);
+  await relay.start();
+  await until("the circuit is open", () => of("CircuitOpened").length === 1);
+  await until("a probe came back", () => source.deadLetters().length >= 100);
+  broken = false;
+  await until("the rest is delivered", () => publisher.delivered.length + source.deadLetters().length === 1_000);
+  assert.ok(source.deadLetters().length < 250, `${source.deadLetters().length} dead letters`);
+});
+
+test("D6 every attempt, success and failure is told with record, type, target, duration, attempt, reason, time", async () => {
+  const { publisher, relay, insert, of } = stage();
+  await using _ = relay;
+  publisher.failNext(1, retry("once"));
+  insert("a", "a1");
+  await relay.start();
+  await until("told", () => of("IntentRelayed").length === 1);
+  const [failed] = of("IntentRelayFailed");
+  const [relayed] = of("IntentRelayed");
+  assert.ok(failed?.name === "IntentRelayFailed" && relayed?.name === "IntentRelayed");
+  assert.deepEqual(
+    [failed.recordId, failed.intentType, failed.target, failed.attempt, failed.reason],
+    ["a1", "t", "t", 1, "once"],
+  );
+  assert.deepEqual([relayed.recordId, relayed.intentType, relayed.target, relayed.attempt], ["a1", "t", "t", 2]);
+  assert.ok(relayed.durationMs >= 0 && relayed.timestamp > 0);
+});
+
+test("D6 an intent that no route takes is reported and kept", async () => {
+  const { source, relay, of } = stage({ types: ["known"] });
+  await using _ = relay;
+  source.insert({ id: "u1", type: "unknown", key: "a" }, { id: "k1", type: "known", key: "a" });
+  await relay.start();
+  await until("reported", () => of("RelayMismatch").length > 0);
+  const [mismatch] = of("RelayMismatch");
+  assert.ok(mismatch?.name === "RelayMismatch");
+  assert.deepEqual([mismatch.intentType, mismatch.count], ["unknown", 1]);
+  await until("u1 waits alone", () => source.pending().length === 1);
+  assert.equal(source.pending()[0]?.id, "u1");
+});
+
+test("a row that is no proper event becomes a dead letter with its reason", async () => {
+  const { source, publisher, relay, insert } = stage();
+  await using _ = relay;
+  source.insert({ id: "bad", type: "t", key: "a", unreadable: "the type is null" });
+  insert("b", "b1");
+  await relay.start();
+  await until("dead", () => source.deadLetters().length === 1);
+  assert.match(source.deadLetters()[0]?.errors[0]?.reason ?? "", /the type is null/);
+  await publisher.arrived(1);
+});

@@ -1,0 +1,37 @@
+import type { Headers, Message, OutboxEvent } from "../core/event.ts";
+import type { Route } from "./routes.ts";
+
+/**
+ * The message that this route makes of an event; by default topic = type, key = key, headers = the row's and ours.
+ * Throws what the route's own functions throw: the event cannot be routed then.
+ */
+export function messageOf(route: Route, event: OutboxEvent): Message {
+  return {
+    event,
+    topic: route.topic === undefined ? event.type : route.topic(event),
+    key: route.key === undefined ? event.key : route.key(event),
+    headers: route.headers === undefined ? headersOf(event) : withOwn(headersOf(event), route.headers(event), event.id),
+    payload: event.payload,
+  };
+}
+
+/** Every event passes here: no copy of the row's headers when there are none. */
+function headersOf(event: OutboxEvent): Headers {
+  // A spread, not assignments, because a header may bear a name like `__proto__`.
+  const headers: Record<string, string> = isEmpty(event.headers)
+    ? { "event-id": event.id }
+    : { ...event.headers, "event-id": event.id };
+  if (event.correlationId !== null) headers["correlation-id"] = event.correlationId;
+  if (event.createdAt !== null) headers["created-at"] = event.createdAt;
+  return headers;
+}
+
+/** The id is the receiver's only means against duplicates, so no route can strip or change it. */
+function withOwn(defaults: Headers, own: Headers, id: string): Headers {
+  return { ...defaults, ...own, "event-id": id };
+}
+
+function isEmpty(headers: Headers): boolean {
+  for (const _ in headers) return false;
+  return true;
+}

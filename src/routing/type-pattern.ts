@@ -1,0 +1,32 @@
+/** True when the type is the pattern, `*` standing for any run of characters, also none. Linear: no regular expression. */
+export function matchesPattern(pattern: string, type: string): boolean {
+  const parts = pattern.split("*");
+  const first = parts[0]!;
+  if (parts.length === 1) return type === first;
+  const last = parts[parts.length - 1]!;
+  const end = type.length - last.length;
+  if (end < first.length || !type.startsWith(first) || !type.endsWith(last)) return false;
+  let at = first.length;
+  for (let index = 1; index < parts.length - 1; index++) {
+    const part = parts[index]!;
+    const found = type.indexOf(part, at);
+    if (found < 0 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/**
+ * True when every type that `narrow` matches is matched by `wide` too. A `*` in `narrow` is then a character like any
+ * other, which only a `*` of `wide` can stand for.
+ */
+export function covers(wide: string, narrow: string): boolean {
+  return matchesPattern(wide, narrow.replaceAll("*", ANY_RUN));
+}
+
+/** Stands for the narrower pattern's `*`; no type is written with it. */
+const ANY_RUN = "\u{F0000}";
+
+export function isPattern(pattern: string): boolean {
+  return pattern.includes("*");
+}
