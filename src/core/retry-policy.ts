@@ -44,7 +44,7 @@ export const RETRY_PRESETS = {
   flag: exponential(),
   openoutbox: exponential({ maxMs: 86_400_000, jitter: 0.15, attemptsMax: 25 }),
   worker: exponential({ initialMs: 30_000, maxMs: 3_600_000, attemptsMax: 6 }),
-  // The first of five tries is the delivery itself; after a fourth failure nothing is tried by itself.
+  // At once, after 30 s, after 5 min, after 30 min: the fourth failure is the last one.
   intent: schedule([30_000, 300_000, 1_800_000]),
 } as const;
 
@@ -56,7 +56,7 @@ export function delayAfter(policy: RetryPolicy, failures: number, draw: number):
   if (policy.kind === "schedule") return policy.delaysMs[failures - 1] ?? "exhausted";
   if (failures >= policy.attemptsMax) return "exhausted";
   const plainMs = Math.min(policy.maxMs, policy.initialMs * policy.factor ** (failures - 1));
-  return Math.round(plainMs * (1 - policy.jitter + 2 * policy.jitter * draw));
+  return Math.min(policy.maxMs, Math.round(plainMs * (1 - policy.jitter + 2 * policy.jitter * draw)));
 }
 
 /** The longest delay that a policy knows: what `block` waits between its endless tries. */

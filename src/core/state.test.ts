@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { type Edge, type EventState, edges, next, type Transition } from "./state.ts";
 
@@ -46,7 +47,7 @@ test("B3 the function allows what the edges list and nothing else", () => {
 });
 
 test("B3 the diagram and the function have the same edges", async () => {
-  const text = await readFile(new URL("../../ARCHITECTURE.md", import.meta.url), "utf8");
+  const text = await readFile(join(import.meta.dirname, "..", "..", "ARCHITECTURE.md"), "utf8");
   const diagram = /```mermaid\s+stateDiagram-v2([\s\S]*?)```/.exec(text)?.[1];
   assert.ok(diagram !== undefined, "ARCHITECTURE.md has no state diagram");
   const drawn = [...diagram.matchAll(/^\s*(\S+)\s*-->\s*(\S+?)\s*(?::\s*(.+?))?\s*$/gm)].map(

@@ -153,7 +153,7 @@ export interface QueueStore {
   survey(): Promise<Survey>;
 
   /**
-   * Takes those of the lanes that nobody living owns, and those of the owner itself; raises the epoch beyond every
+   * Takes those of the lanes whose owner is nobody, no longer a member (reaped or gone), or the caller itself; raises the epoch beyond every
    * one given out before, also by a database that forgot its last commits. Afterwards no write under an older grant
    * takes effect. Frees the events that the former owner had claimed durably, counting an attempt if it died.
    */

@@ -14,6 +14,8 @@ export interface Entry {
   readonly topicProbe: boolean;
   /** Publishes of this event that ended without any answer. */
   timeouts: number;
+  /** The queue's own note of where the event stands while it is in a publish. */
+  line: Line | null;
 }
 
 export interface FailedEntry {
@@ -28,9 +30,11 @@ interface Line {
   /** Taken and not yet answered, in order. */
   sent: Entry[];
   unanswered: number;
-  failed: Map<Entry, Failed>;
+  failed: Map<Entry, Failed> | null;
   listed: boolean;
 }
+
+const NONE: readonly FailedEntry[] = [];
 
 /**
  * What a lane has claimed and not yet brought to an end: a line per key, lines served in turn, so that a slow key
@@ -38,7 +42,6 @@ interface Line {
  */
 export class LaneQueue {
   readonly #lines = new Map<string, Line>();
-  readonly #lineOf = new Map<Entry, Line>();
   #ready: Line[] = [];
   #readyFrom = 0;
   #waiting = 0;
@@ -79,7 +82,7 @@ export class LaneQueue {
       line.sent = line.waiting.splice(0, count);
       line.unanswered = count;
       for (const entry of line.sent) {
-        this.#lineOf.set(entry, line);
+        entry.line = line;
         taken.push(entry);
       }
     }
@@ -125,15 +128,18 @@ export class LaneQueue {
   }
 
   #answer(entry: Entry, failure: Failed | null): readonly FailedEntry[] {
-    const line = this.#lineOf.get(entry);
-    if (line === undefined) return [];
-    this.#lineOf.delete(entry);
+    const { line } = entry;
+    if (line === null) return NONE;
+    entry.line = null;
     line.unanswered -= 1;
-    if (failure !== null) line.failed.set(entry, failure);
-    if (line.unanswered > 0) return [];
-    const failed = line.failed.size === 0 ? [] : failuresInOrder(line);
+    if (failure !== null) {
+      line.failed ??= new Map();
+      line.failed.set(entry, failure);
+    }
+    if (line.unanswered > 0) return NONE;
+    const failed = line.failed === null ? NONE : failuresInOrder(line, line.failed);
     line.sent = [];
-    if (line.failed.size > 0) line.failed = new Map();
+    line.failed = null;
     if (line.waiting.length > 0) this.#list(line);
     else this.#forget(line);
     return failed;
@@ -154,7 +160,7 @@ export class LaneQueue {
   #lineFor(key: string | null): Line {
     const known = key === null ? undefined : this.#lines.get(key);
     if (known !== undefined) return known;
-    const line: Line = { key, waiting: [], sent: [], unanswered: 0, failed: new Map(), listed: false };
+    const line: Line = { key, waiting: [], sent: [], unanswered: 0, failed: null, listed: false };
     if (key !== null) this.#lines.set(key, line);
     return line;
   }
@@ -194,9 +200,9 @@ function sendable(line: Line, max: number): number {
   return count;
 }
 
-function failuresInOrder(line: Line): FailedEntry[] {
+function failuresInOrder(line: Line, failed: ReadonlyMap<Entry, Failed>): FailedEntry[] {
   return line.sent.flatMap((entry) => {
-    const outcome = line.failed.get(entry);
+    const outcome = failed.get(entry);
     return outcome === undefined ? [] : [{ entry, outcome }];
   });
 }

@@ -241,7 +241,7 @@ export class Lane implements DispatcherListener, SettlerListener {
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
     if (topicProbe) destination.beginTopicProbe(message!.topic);
-    const entry: Entry = { event, message, fault, isHead, topicProbe, timeouts: 0 };
+    const entry: Entry = { event, message, fault, isHead, topicProbe, timeouts: 0, line: null };
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;

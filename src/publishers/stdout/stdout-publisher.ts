@@ -5,7 +5,7 @@ import type { Message } from "../../core/event.ts";
 import { delivered, retry } from "../../core/outcome.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 
-export interface StdoutPublisherOptions {
+interface StdoutPublisherOptions {
   readonly name?: string;
   /** Stays the caller's: it is neither ended nor destroyed. */
   readonly stream?: Writable;

@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { grantsFor } from "../src/postgres/grants.ts";
+import { migrateUp } from "../src/postgres/migrations/migrate.ts";
+import { openDatabase } from "../src/postgres/pool.ts";
+import type { PostgresServer } from "../test/servers/postgres.ts";
+import type { TableKind } from "./outbox-tables.ts";
+
+export interface RelayRun {
+  readonly kind: TableKind;
+  readonly until: "drained" | "idle for 20 s";
+  /** So many keys get a dead head before the start. */
+  readonly parkedKeys?: number;
+  readonly nodeFlags?: readonly string[];
+}
+
+export interface RelayResult {
+  readonly delivered: number;
+  readonly ms: number;
+  readonly rssMb: number;
+  readonly cpuPercent: number;
+  readonly statementsPerS: number;
+  readonly allStatementsPerS: number;
+}
+
+const ROLE = "relay_bench";
+
+/** The relay's schema and its least-privilege role, as documented for users. */
+export async function prepareDatabase(postgres: PostgresServer): Promise<void> {
+  const database = openDatabase({ url: postgres.url });
+  await migrateUp(database);
+  await database.close();
+  await postgres.query(`create role ${ROLE} login`);
+  await postgres.query("create extension pg_stat_statements");
+}
+
+/** Runs the relay in a process of its own and returns what that process and the database counted. */
+export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise<RelayResult> {
+  const table = run.kind === "flag" ? "public.outbox" : "public.openoutbox_events";
+  await resetProgress(postgres, table);
+  if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
+  const child = spawn(
+    process.execPath,
+    [...(run.nodeFlags ?? []), fileURLToPath(new URL("./relay-child-tmp.ts", import.meta.url))],
+    {
+      env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new Error(`the relay's process ended with ${code}`);
+  const result = JSON.parse(output) as Omit<RelayResult, "statementsPerS" | "allStatementsPerS">;
+  return { ...result, ...(await statementRates(postgres, result.ms)) };
+}
+
+async function resetProgress(postgres: PostgresServer, table: string): Promise<void> {
+  const [schema, name] = table.split(".") as [string, string];
+  await postgres.query(
+    "truncate outbox_relay.instances, outbox_relay.lanes, outbox_relay.holds, outbox_relay.pipelines, outbox_relay.failed_events cascade",
+  );
+  await postgres.query(grantsFor({ role: ROLE, tables: [{ schema, table: name }] }));
+}
+
+/** As the relay leaves it: a dead head that parks its key. */
+async function parkKeys(postgres: PostgresServer, keys: number): Promise<void> {
+  await postgres.query(
+    `insert into outbox_relay.holds (pipeline, lane, event_id, event_key, state, parks, attempts, crashes, reason, errors,
+       first_failed_at, last_failed_at)
+     select 'public.outbox->out', 0, id::text, aggregate_id::text, 'dead', true, 10, 0, 'planted', '[]', now(), now()
+     from (select distinct on (aggregate_id) id, aggregate_id from public.outbox order by aggregate_id, created_at) heads
+     limit ${keys}`,
+  );
+}
+
+/** Heartbeat and reaping belong to the process, whatever the number of its sources. */
+async function statementRates(postgres: PostgresServer, ms: number) {
+  const { rows } = await postgres.query<{ all: string; process: string }>(
+    `select sum(s.calls) as all,
+       coalesce(sum(s.calls) filter (where s.query ilike '%instances%' and s.query not ilike '%lanes%'), 0) as process
+     from pg_stat_statements s join pg_roles r on r.oid = s.userid where r.rolname = '${ROLE}'`,
+  );
+  await postgres.query("select pg_stat_statements_reset()");
+  const all = Number(rows[0]?.all ?? 0);
+  return { allStatementsPerS: all / (ms / 1_000), statementsPerS: (all - Number(rows[0]?.process)) / (ms / 1_000) };
+}

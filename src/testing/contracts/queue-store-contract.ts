@@ -1,0 +1,20 @@
+import type { ContractCase } from "./contract-case.ts";
+import { contentCases } from "./store-content.ts";
+import { deadLetterCases } from "./store-dead-letters.ts";
+import { durableClaimCases } from "./store-durable-claims.ts";
+import { holdCases } from "./store-holds.ts";
+import { laneCases } from "./store-lanes.ts";
+import { readingCases } from "./store-reading.ts";
+import { settlingCases } from "./store-settling.ts";
+import type { StoreHarness } from "./store-subject.ts";
+
+/** What every queue store promises. Each case opens a subject of its own and closes it. */
+export const queueStoreContract: readonly ContractCase<StoreHarness>[] = [
+  ...laneCases,
+  ...readingCases,
+  ...contentCases,
+  ...settlingCases,
+  ...holdCases,
+  ...deadLetterCases,
+  ...durableClaimCases,
+];
