@@ -50,7 +50,7 @@ export interface LaneState {
 export interface Takeover {
   readonly grant: Grant;
   readonly settledBatch: bigint;
-  /** Crashes of owners in a row, raised when the lane was not released; falls with every settle. */
+  /** Crashes of owners, raised when the lane was not released; falls with every settle that delivered something. */
   readonly crashes: number;
   readonly holds: readonly Hold[];
 }

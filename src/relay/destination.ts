@@ -2,6 +2,7 @@ import { Brake } from "../core/brake.ts";
 import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts";
 import type { Clock, Random } from "../core/clock.ts";
 import type { Limits } from "../core/limits.ts";
+import { rotated } from "../core/rotated.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 
@@ -29,6 +30,7 @@ export class Destination {
   readonly #wakers = new Set<() => void>();
   readonly #closed = new AbortController();
   #braked = false;
+  #wakes = 0;
   #lastAnswerMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: DestinationOptions) {
@@ -175,8 +177,9 @@ export class Destination {
     void this.#options.clock.sleep(waitMs, this.#closed.signal).then(() => this.#wake());
   }
 
+  /** In a different order each time: the one probe that an open circuit admits must not always be the same event. */
   #wake(): void {
-    for (const waker of this.#wakers) waker();
+    for (const waker of rotated([...this.#wakers], this.#wakes++)) waker();
   }
 
   #now(): number {

@@ -122,15 +122,18 @@ export class Dispatcher {
 
   /**
    * A lost connection is the destination's failure. Silence may be the event's: if the destination answered others
-   * meanwhile, the event is sent once more, and the second silence is held against it.
+   * since this event was first met with silence, the next silence is held against it.
    */
   #withoutAnswer(entry: Entry, error: unknown, startedMs: number): Failed {
     const { destination } = this.#context;
     const reason = reasonOf(error ?? unanswered(destination.name, entry.event.id));
     const isSilence = error === null || isRelayError(error, "PUBLISH_UNKNOWN");
-    if (!isSilence || !destination.answeredSince(startedMs)) return retry(reason, { scope: "destination" });
-    entry.timeouts += 1;
-    return entry.timeouts > 1 ? retry(reason) : { kind: "skipped" };
+    if (!isSilence) return retry(reason, { scope: "destination" });
+    const isFirst = entry.silentSinceMs === null;
+    entry.silentSinceMs ??= startedMs;
+    entry.silences += 1;
+    if (!destination.answeredSince(entry.silentSinceMs)) return retry(reason, { scope: "destination" });
+    return isFirst ? { kind: "skipped" } : retry(reason);
   }
 
   #tell(entry: Entry, outcome: Outcome, attempt: Attempt): void {

@@ -9,6 +9,8 @@ export interface KeptHold {
   readonly attempts: number;
   readonly crashes: number;
   dueAtMs: number;
+  /** When it was first met with silence, as far as this process knows. */
+  readonly silentSinceMs: number | null;
 }
 
 /** What a lane knows of its failing events: which keys wait, and what is to be tried when. */
@@ -63,7 +65,8 @@ export class HoldBook {
     const before = [...this.#parkedKeys.keys()];
     const known = new Set(holds.map((hold) => hold.id));
     for (const id of [...this.#holds.keys()]) if (!known.has(id) && !isInFlight(id)) this.remove(id);
-    for (const hold of holds) if (!isInFlight(hold.id)) this.put(keep(hold, nowMs));
+    for (const hold of holds)
+      if (!isInFlight(hold.id)) this.put(keep(hold, nowMs, this.get(hold.id)?.silentSinceMs ?? null));
     return before.filter((key) => !this.#parkedKeys.has(key));
   }
 
@@ -97,8 +100,8 @@ export class HoldBook {
   }
 }
 
-function keep(hold: Hold, nowMs: number): KeptHold {
+function keep(hold: Hold, nowMs: number, silentSinceMs: number | null): KeptHold {
   const { id, key, parks, attempts, crashes } = hold;
   const dueAtMs = nowMs + (hold.dueInMs ?? 0);
-  return { id, key, dead: hold.state === "dead", parks, attempts, crashes, dueAtMs };
+  return { id, key, dead: hold.state === "dead", parks, attempts, crashes, dueAtMs, silentSinceMs };
 }

@@ -10,7 +10,16 @@ function entry(key: string | null, fault: string | null = null): Entry {
   made += 1;
   const event = { id: `e${made}`, type: "t", key, payload: Buffer.alloc(0), headers: {} };
   const claimed = { ...event, correlationId: null, createdAt: null, lane: 0, failures: 0, fault: null };
-  return { event: claimed, message: null, fault, isHead: false, topicProbe: false, timeouts: 0, line: null };
+  return {
+    event: claimed,
+    message: null,
+    fault,
+    isHead: false,
+    topicProbe: false,
+    silences: 0,
+    silentSinceMs: null,
+    line: null,
+  };
 }
 
 const no: Failed = retry("no");

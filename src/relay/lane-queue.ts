@@ -12,8 +12,9 @@ export interface Entry {
   readonly isHead: boolean;
   /** True when it was let in as the one probe of its topic's circuit. */
   readonly topicProbe: boolean;
-  /** Publishes of this event that ended without any answer. */
-  timeouts: number;
+  /** Publishes of this event in a row that ended without any answer, and when the first of them began. */
+  silences: number;
+  silentSinceMs: number | null;
   /** The queue's own note of where the event stands while it is in a publish. */
   line: Line | null;
 }

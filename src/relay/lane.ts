@@ -14,6 +14,10 @@ import { Settler, type SettlerListener } from "./settler.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
 const BY_ID = 0;
+/** So often an event may go without an answer in a row before it makes room for others. */
+const SILENCES_MAX = 2;
+/** It is tried again when the circuit had time for so many probes by others. */
+const SET_ASIDE_PROBES = 10;
 /** So many crashes while one and the same event was being sent make it a dead letter. */
 const CRASHES_MAX = 3;
 
@@ -90,10 +94,19 @@ export class Lane implements DispatcherListener, SettlerListener {
     return this.#settler.settledBatch;
   }
 
-  /** How many events it takes now. Too many holds mean that the destination is broken, not the events. */
+  /** How many new events it takes now. Too many holds mean that the destination is broken, not the events. */
   get room(): number {
-    if (!this.#open || this.holds.size >= this.#context.limits.holdsPerLaneMax) return 0;
-    return Math.max(0, this.#claimMax - this.#claims.size);
+    return this.holds.size >= this.#context.limits.holdsPerLaneMax ? 0 : this.headRoom;
+  }
+
+  /** How many held events it takes now. */
+  get headRoom(): number {
+    return this.#open ? Math.max(0, this.#claimMax - this.#claims.size) : 0;
+  }
+
+  /** False while claimed events are on their way back to the source: a run would show later ones without them. */
+  get isReadyForRun(): boolean {
+    return this.#open && !this.#settler.isHandingBack;
   }
 
   /** Keys that have enough events waiting here. */
@@ -241,7 +254,8 @@ export class Lane implements DispatcherListener, SettlerListener {
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
     if (topicProbe) destination.beginTopicProbe(message!.topic);
-    const entry: Entry = { event, message, fault, isHead, topicProbe, timeouts: 0, line: null };
+    const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? null;
+    const entry: Entry = { event, message, fault, isHead, topicProbe, silences: 0, silentSinceMs, line: null };
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;
@@ -261,9 +275,16 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
     for (const entry of entries) this.#reports.failed(entry, outcome, attempt, this.#attemptsOf(entry) + 1, null);
-    this.#queue.putBack(entries);
+    if (entries[0]!.silences < SILENCES_MAX) this.#queue.putBack(entries);
+    else this.#setAside(entries[0]!, entries.slice(1), outcome.reason);
     const afterMs = (outcome as Retry).afterMs;
     this.#context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs });
+  }
+
+  /** Nobody knows whose fault the silence is: the event makes room for others to find out, and no attempt is spent. */
+  #setAside(entry: Entry, followers: readonly Entry[], reason: string): void {
+    const delayMs = SET_ASIDE_PROBES * this.#context.timing.circuitMaxMs;
+    this.#hold(entry, followers, { attempts: this.#attemptsOf(entry), reason, next: { kind: "retry", delayMs } });
   }
 
   #topicFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
@@ -289,18 +310,24 @@ export class Lane implements DispatcherListener, SettlerListener {
       return;
     }
     if (entry.topicProbe) destination.cancelTopicProbe(entry.message!.topic);
-    const { id, key } = entry.event;
     const attempts = this.#attemptsOf(entry) + 1;
     const next = nextAfterFailure(this.#policyOf(entry), outcome, attempts, random.next());
     this.#reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
+    this.#hold(entry, followers, { attempts, reason: outcome.reason, next });
+  }
+
+  #hold(entry: Entry, followers: readonly Entry[], failure: Pick<Failure, "attempts" | "reason" | "next">): void {
+    const { id, key } = entry.event;
+    const { attempts, next } = failure;
     const parks = next.kind === "retry" || next.parks;
     const crashes = this.holds.get(id)?.crashes ?? 0;
     // Not due before the failure is written: a hold must never be ahead of its row.
     const dueAtMs = Number.POSITIVE_INFINITY;
-    this.holds.put({ id, key, dead: next.kind === "dead", parks, attempts, crashes, dueAtMs });
+    const { silentSinceMs } = entry;
+    this.holds.put({ id, key, dead: next.kind === "dead", parks, attempts, crashes, dueAtMs, silentSinceMs });
     if (!parks) this.#queue.putBack(followers);
     else this.#handBack([...followers, ...(key === null ? [] : this.#queue.dropKey(key))]);
-    this.#settler.failed({ id, key, reason: outcome.reason, attempts, next });
+    this.#settler.failed({ id, key, ...failure });
   }
 
   #failureSettled({ id, next, reason, attempts }: Failure): void {
@@ -341,7 +368,7 @@ export class Lane implements DispatcherListener, SettlerListener {
       const reason = reasonOf(
         new RelayError("CRASH_POISON", `The relay ended ${crashes} times while sending event ${id}.`),
       );
-      this.holds.put({ id, key, dead: true, parks: true, attempts, crashes, dueAtMs: 0 });
+      this.holds.put({ id, key, dead: true, parks: true, attempts, crashes, dueAtMs: 0, silentSinceMs: null });
       this.#settler.failed({ id, key, reason, attempts: attempts + 1, next: { kind: "dead", parks: true } });
     }
   }

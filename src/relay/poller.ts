@@ -38,6 +38,7 @@ export class Poller {
   #open: OpenRun | null = null;
   #reading: Promise<unknown> | null = null;
   #idleMs = 0;
+  #rounds = 0;
   #atRest = false;
   #stopped = false;
 
@@ -84,10 +85,22 @@ export class Poller {
   /** Polls until stopped. Rejects when the source cannot be read; what was claimed stays claimed. */
   async run(): Promise<void> {
     while (!this.#stopped) {
-      await this.#claimDueHeads();
-      const pauseMs = await this.#poll();
+      const pauseMs = await this.#round();
       if (!this.#stopped) await this.#waker.pause(Math.min(pauseMs, this.#untilNextHeadMs()));
     }
+  }
+
+  /**
+   * Held events that are due, then new ones. While a circuit waits for the outcome of a probe it is the other way
+   * round: what failed before is a bad probe.
+   */
+  async #round(): Promise<number> {
+    this.#rounds += 1;
+    const isProbing = this.#context.destination.isOpen;
+    if (!isProbing) await this.#claimDueHeads();
+    const pauseMs = await this.#poll();
+    if (isProbing) await this.#claimDueHeads();
+    return pauseMs;
   }
 
   /** One look at the source. Returns how long to wait before the next. */
@@ -95,7 +108,7 @@ export class Poller {
     const { destination, store, timing } = this.#context;
     const admission = destination.admission();
     if (admission.admits === "none") return Math.min(admission.waitMs, timing.pollIntervalMs);
-    const lanes = this.#lanes().filter((lane) => lane.isOpen && lane.room > 0 && lane.room >= lane.inFlight);
+    const lanes = this.#lanes().filter((lane) => lane.isReadyForRun && lane.room > 0 && lane.room >= lane.inFlight);
     if (lanes.length === 0) return timing.pollIntervalMs;
     const startedMs = this.#now();
     const isQuiet = this.#idleMs > 0;
@@ -248,7 +261,7 @@ export class Poller {
     const { destination, name, store, timing, events } = this.#context;
     if (destination.admission().admits === "none") return;
     for (const lane of this.#lanes()) {
-      const ids = lane.isOpen ? lane.holds.claimDue(this.#now(), Math.min(HEADS_MAX, lane.room)) : [];
+      const ids = lane.isOpen ? lane.holds.claimDue(this.#now(), this.#headsMax(lane)) : [];
       if (ids.length === 0) continue;
       try {
         const heads = await this.#read(() => store.claimHeads(lane.grant, ids));
@@ -266,10 +279,17 @@ export class Poller {
     }
   }
 
+  /** Half of the room, and where there is room for one only every other time: new events must not starve. */
+  #headsMax(lane: Lane): number {
+    if (lane.room === 0) return Math.min(HEADS_MAX, lane.headRoom);
+    const half = lane.headRoom === 1 ? this.#rounds % 2 : Math.floor(lane.headRoom / 2);
+    return Math.min(HEADS_MAX, half);
+  }
+
   #untilNextHeadMs(): number {
     const { destination, timing } = this.#context;
     if (destination.admission().admits === "none") return timing.pollIntervalMs;
-    const dueMs = this.#lanes().map((lane) => (lane.room > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY));
+    const dueMs = this.#lanes().map((lane) => (lane.headRoom > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY));
     return Math.max(1, Math.min(...dueMs, Number.POSITIVE_INFINITY) - this.#now());
   }
 

@@ -1,5 +1,6 @@
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
+import { rotated } from "../core/rotated.ts";
 import type { LaneState, Survey } from "../ports/queue-store.ts";
 import type { Chore } from "./chores/chore.ts";
 import { pipelineChores } from "./chores/pipeline-chores.ts";
@@ -26,6 +27,8 @@ export class Session implements LaneHost {
   readonly #unsubscribe: () => void;
   /** What cannot be done at present. Empty: all is well. */
   readonly #broken = new Set<string>();
+
+  #wakes = 0;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -236,7 +239,7 @@ export class Session implements LaneHost {
   }
 
   #destinationWoke(): void {
-    for (const lane of this.#lanes.values()) lane.pump();
+    for (const lane of rotated(this.lanes(), this.#wakes++)) lane.pump();
     this.#poller.wake();
   }
 

@@ -30,6 +30,7 @@ export class Settler {
   #failed: Failure[] = [];
   #handedBack: string[] = [];
   #releasedHolds: string[] = [];
+  #handingBack = 0;
   #tasks: Task[] = [];
   #working: Promise<void> | null = null;
 
@@ -62,7 +63,13 @@ export class Settler {
   handBack(ids: readonly string[]): void {
     if (this.#context.store.durableClaims === null) return;
     this.#handedBack.push(...ids);
+    this.#handingBack += ids.length;
     if (ids.length > 0) this.#start();
+  }
+
+  /** True until all that was handed back is there again for a claim: a later event of its key must not be claimed first. */
+  get isHandingBack(): boolean {
+    return this.#handingBack > 0;
   }
 
   releaseHolds(ids: readonly string[]): void {
@@ -144,6 +151,7 @@ export class Settler {
     const startedMs = clock.monotonicMs();
     const result = await this.#untilNotBusy(() => store.settle(settlement));
     this.#batch = settlement.batch;
+    this.#handingBack -= settlement.handedBack.length;
     for (const recordId of result.missing) events.emit("EventVanished", { pipeline: this.#context.name, recordId });
     events.emit("BatchSettled", {
       pipeline: this.#context.name,

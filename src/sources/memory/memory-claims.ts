@@ -1,0 +1,108 @@
+import type { DurableClaims, Grant, PipelineSpec } from "../../ports/queue-store.ts";
+import type { MemoryDatabase } from "./memory-database.ts";
+import { isAlive } from "./memory-membership.ts";
+import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
+
+export interface ClaimsContext {
+  readonly database: MemoryDatabase;
+  readonly spec: PipelineSpec;
+  pipeline(): PipelineTables;
+  laneOf(row: EventRow): number;
+  isMine(type: string): boolean;
+}
+
+/** Claims that live in the row: `lockedBy` and `lockedAtMs` are set exactly while the state is DELIVERING. */
+export class MemoryClaims implements DurableClaims {
+  readonly leaseMs: number;
+  readonly #context: ClaimsContext;
+
+  constructor(context: ClaimsContext) {
+    this.#context = context;
+    this.leaseMs = context.database.claimLeaseMs;
+  }
+
+  /** Claims the row as it is now; undefined when it is no longer free. */
+  claim(id: string, owner: string): EventRow | undefined {
+    const { tables } = this.#context.database;
+    const row = tables.open.get(id);
+    const nowMs = this.#context.database.nowMs();
+    if (row === undefined || row.state !== "PENDING" || row.availableAtMs > nowMs) return undefined;
+    const claimed: EventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs };
+    tables.commit(() => tables.put(tables.open, id, claimed));
+    return claimed;
+  }
+
+  handBack(ids: readonly string[], owner: string): void {
+    const { database } = this.#context;
+    for (const id of ids) {
+      const row = database.tables.open.get(id);
+      if (row?.lockedBy === owner) database.reopen(row);
+    }
+  }
+
+  /** Frees what the former owner of the lane had claimed; counts an attempt each if it died. */
+  freeLane(lane: number, owner: string, died: boolean): void {
+    const { database, laneOf, isMine } = this.#context;
+    for (const row of [...database.tables.open.values()]) {
+      if (row.lockedBy !== owner || !isMine(row.type) || laneOf(row) !== lane) continue;
+      if (died) this.#reap(row);
+      else database.reopen(row);
+    }
+  }
+
+  async refresh(owner: string, ids: readonly string[]): Promise<void> {
+    const { tables } = this.#context.database;
+    const lockedAtMs = this.#context.database.nowMs();
+    tables.commit(() => {
+      for (const id of ids) {
+        const row = tables.open.get(id);
+        if (row?.lockedBy === owner) tables.put(tables.open, id, { ...row, lockedAtMs });
+      }
+    });
+  }
+
+  async reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }> {
+    const { database, isMine } = this.#context;
+    const nowMs = database.nowMs();
+    const stale = [...database.tables.open.values()].filter(
+      ({ type, lockedBy, lockedAtMs }) =>
+        lockedBy !== null &&
+        lockedAtMs !== null &&
+        lockedAtMs < nowMs - this.leaseMs &&
+        isMine(type) &&
+        !isAlive(database.tables.instances.get(lockedBy), nowMs),
+    );
+    const taken = stale.slice(0, rows);
+    const dead = database.tables.commit(() => taken.filter((row) => this.#reap(row)).length);
+    return { freed: taken.length - dead, dead };
+  }
+
+  /** True when this was its last attempt. The row knows no policy, so its death parks nobody. */
+  #reap(row: EventRow): boolean {
+    const { database, spec } = this.#context;
+    const attempts = row.attempts + 1;
+    if (attempts < spec.attemptsMax) {
+      database.reopen({ ...row, attempts });
+      return false;
+    }
+    const { tables } = database;
+    const { holds } = this.#context.pipeline();
+    const reason = `The relay that was sending it died; this was attempt ${attempts}.`;
+    const hold = deadHold(row, this.#context.laneOf(row), attempts, holds.get(row.id));
+    const errors = [...hold.errors, { attempt: attempts, reason, atMs: database.nowMs() }];
+    tables.put(holds, row.id, { ...hold, errors });
+    database.bury(spec.name, row, { ...hold, errors });
+    return true;
+  }
+}
+
+function deadHold(row: EventRow, lane: number, attempts: number, before: HoldRow | undefined): HoldRow {
+  const { id, key } = row;
+  const { crashes, errors } = before ?? { crashes: 0, errors: [] };
+  return { id, key, lane, state: "dead", parks: false, attempts, crashes, dueAtMs: null, errors };
+}
+
+export function holdsGrant(pipeline: PipelineTables, grant: Grant): boolean {
+  const lane = pipeline.lanes.get(grant.lane);
+  return lane?.owner === grant.owner && lane.epoch === grant.epoch;
+}

@@ -1,0 +1,149 @@
+import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Headers } from "../../core/event.ts";
+import { type DeadLetter, type EventRow, type HoldRow, MemoryTables } from "./memory-tables.ts";
+
+export interface MemoryDatabaseOptions {
+  /** Its wall time is the database's time. */
+  clock?: Clock;
+  /** Claims are written into the row, as in the Open Outbox table. */
+  durableClaims?: boolean;
+  /** How long a durable claim lasts without being refreshed. */
+  claimLeaseMs?: number;
+  /** So many of the last commits can be forgotten again. */
+  commitsKept?: number;
+}
+
+export interface NewEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly key?: string | null;
+  readonly payload?: Buffer | string;
+  readonly headers?: Headers;
+  readonly correlationId?: string | null;
+  readonly createdAt?: string | null;
+  /** Makes a row that is no proper event; the text says why. */
+  readonly unreadable?: string;
+}
+
+const CLAIM_LEASE_MS = 180_000;
+let databases = 0;
+
+/**
+ * The state that several sources, each in the role of a process, may share. Rows keep the order in which they were
+ * written. Every method is one transaction and takes effect before it returns.
+ */
+export class MemoryDatabase {
+  readonly databaseId: string;
+  readonly tables: MemoryTables;
+  readonly durableClaims: boolean;
+  readonly claimLeaseMs: number;
+  readonly #clock: Clock;
+  #sequence = 0;
+
+  constructor(options: MemoryDatabaseOptions = {}) {
+    databases += 1;
+    this.databaseId = `memory-${databases}`;
+    this.#clock = options.clock ?? systemClock;
+    this.durableClaims = options.durableClaims ?? false;
+    this.claimLeaseMs = options.claimLeaseMs ?? CLAIM_LEASE_MS;
+    this.tables = new MemoryTables(options.commitsKept ?? 0);
+  }
+
+  nowMs(): number {
+    return Math.floor(this.#clock.wallMs());
+  }
+
+  /** Takes a place in the order of writing for a transaction that commits later. */
+  reserve(): number {
+    this.#sequence += 1;
+    return this.#sequence;
+  }
+
+  /** Writes one transaction's events. Returns the ids that were new; others change nothing. */
+  insert(events: readonly NewEvent[], sequences?: readonly number[]): string[] {
+    return this.tables.commit(() => {
+      const inserted: string[] = [];
+      for (const [index, event] of events.entries()) {
+        if (this.row(event.id) !== undefined) continue;
+        const sequence = sequences?.[index] ?? this.reserve();
+        this.tables.put(this.tables.open, event.id, rowOf(event, sequence, this.nowMs()));
+        inserted.push(event.id);
+      }
+      return inserted;
+    });
+  }
+
+  row(id: string): EventRow | undefined {
+    return this.tables.open.get(id) ?? this.tables.closed.get(id);
+  }
+
+  /** Deletes the row, whatever its state, as an application or a person would. */
+  delete(id: string): boolean {
+    return this.tables.commit(
+      () => this.tables.delete(this.tables.open, id) || this.tables.delete(this.tables.closed, id),
+    );
+  }
+
+  /** Marks the row as delivered by somebody else. */
+  mark(id: string): boolean {
+    const row = this.tables.open.get(id);
+    if (row === undefined) return false;
+    this.close(row, "DELIVERED");
+    return true;
+  }
+
+  /** Puts a delivered or dead event back. The owner of its lane notices at its next review of holds, or run. */
+  replay(id: string): boolean {
+    const row = this.tables.closed.get(id);
+    if (row === undefined) return false;
+    this.tables.commit(() => {
+      this.tables.delete(this.tables.closed, id);
+      this.tables.delete(this.tables.deadLetters, id);
+      this.reopen({ ...row, attempts: 0, availableAtMs: this.nowMs(), deliveredAtMs: null });
+    });
+    return true;
+  }
+
+  reopen(row: EventRow): void {
+    this.tables.commit(() =>
+      this.tables.put(this.tables.open, row.id, { ...row, state: "PENDING", lockedBy: null, lockedAtMs: null }),
+    );
+  }
+
+  close(row: EventRow, state: "DELIVERED" | "DEAD"): void {
+    this.tables.commit(() => {
+      const deliveredAtMs = state === "DELIVERED" ? this.nowMs() : null;
+      this.tables.delete(this.tables.open, row.id);
+      this.tables.put(this.tables.closed, row.id, { ...row, state, deliveredAtMs, lockedBy: null, lockedAtMs: null });
+    });
+  }
+
+  bury(pipeline: string, row: EventRow, hold: HoldRow): void {
+    this.tables.commit(() => {
+      this.close({ ...row, attempts: hold.attempts }, "DEAD");
+      const { attempts, parks, errors } = hold;
+      const letter: DeadLetter = { pipeline, event: row, attempts, parks, errors, diedAtMs: this.nowMs() };
+      this.tables.put(this.tables.deadLetters, row.id, letter);
+    });
+  }
+}
+
+function rowOf(event: NewEvent, sequence: number, nowMs: number): EventRow {
+  return {
+    sequence,
+    id: event.id,
+    type: event.type,
+    key: event.key ?? null,
+    payload: typeof event.payload === "string" ? Buffer.from(event.payload) : (event.payload ?? Buffer.alloc(0)),
+    headers: event.headers ?? {},
+    correlationId: event.correlationId ?? null,
+    createdAt: event.createdAt === undefined ? new Date(nowMs).toISOString() : event.createdAt,
+    unreadable: event.unreadable ?? null,
+    state: "PENDING",
+    attempts: 0,
+    availableAtMs: nowMs,
+    lockedBy: null,
+    lockedAtMs: null,
+    deliveredAtMs: null,
+  };
+}

@@ -1,0 +1,76 @@
+import type { Failure, Settlement } from "../../ports/queue-store.ts";
+import type { MemoryDatabase } from "./memory-database.ts";
+import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
+
+/** One settle's writes, inside the transaction of the caller, who has checked the fence. */
+export class SettleWriter {
+  readonly missing: string[] = [];
+  readonly #database: MemoryDatabase;
+  readonly #pipeline: PipelineTables;
+  readonly #settlement: Settlement;
+
+  constructor(database: MemoryDatabase, pipeline: PipelineTables, settlement: Settlement) {
+    this.#database = database;
+    this.#pipeline = pipeline;
+    this.#settlement = settlement;
+  }
+
+  write(): void {
+    const { tables } = this.#database;
+    const { delivered, failed, suspects, releasedHolds } = this.#settlement;
+    for (const id of delivered) this.#ifOurs(id, (row) => this.#database.close(row, "DELIVERED"));
+    for (const failure of failed) this.#ifOurs(failure.id, (row) => this.#fail(row, failure));
+    for (const { id, key } of suspects) this.#ifOurs(id, () => this.#suspect(id, key));
+    for (const id of releasedHolds) tables.delete(this.#pipeline.holds, id);
+    this.#raiseBatch();
+  }
+
+  #ifOurs(id: string, write: (row: EventRow) => void): void {
+    const row = this.#database.tables.open.get(id);
+    const ours = this.#database.durableClaims
+      ? row?.lockedBy === this.#settlement.grant.owner
+      : row?.state === "PENDING";
+    if (row !== undefined && ours) write(row);
+    else this.missing.push(id);
+  }
+
+  #fail(row: EventRow, failure: Failure): void {
+    const nowMs = this.#database.nowMs();
+    const { id, key, attempts, reason, next } = failure;
+    const before = this.#holdOf(id, key);
+    const errors = [...before.errors, { attempt: attempts, reason, atMs: nowMs }];
+    if (next.kind === "dead") {
+      const hold: HoldRow = { ...before, state: "dead", parks: next.parks, attempts, dueAtMs: null, errors };
+      this.#put(hold);
+      this.#database.bury(this.#pipeline.name, row, hold);
+      return;
+    }
+    const dueAtMs = nowMs + next.delayMs;
+    this.#put({ ...before, state: "retrying", parks: key !== null, attempts, dueAtMs, errors });
+    if (this.#database.durableClaims) this.#database.reopen({ ...row, attempts, availableAtMs: dueAtMs });
+  }
+
+  #suspect(id: string, key: string | null): void {
+    const before = this.#holdOf(id, key);
+    const { crashes } = before;
+    const dueAtMs = this.#database.nowMs();
+    this.#put({ ...before, state: "suspect", parks: key !== null, crashes: crashes + 1, dueAtMs });
+  }
+
+  #holdOf(id: string, key: string | null): HoldRow {
+    const fresh = { state: "retrying", parks: false, attempts: 0, crashes: 0, dueAtMs: null, errors: [] } as const;
+    return this.#pipeline.holds.get(id) ?? { id, key, lane: this.#settlement.grant.lane, ...fresh };
+  }
+
+  #put(hold: HoldRow): void {
+    this.#database.tables.put(this.#pipeline.holds, hold.id, hold);
+  }
+
+  /** A settle that only announces suspects proves nothing yet, so it does not make the lane trustworthy again. */
+  #raiseBatch(): void {
+    const { grant, batch, delivered } = this.#settlement;
+    const lane = this.#pipeline.lanes.get(grant.lane)!;
+    const crashes = delivered.length > 0 ? Math.max(0, lane.crashes - 1) : lane.crashes;
+    this.#database.tables.put(this.#pipeline.lanes, grant.lane, { ...lane, settledBatch: batch, crashes });
+  }
+}

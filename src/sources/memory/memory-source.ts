@@ -1,0 +1,48 @@
+import type { PipelineSpec, QueueSource, QueueStore } from "../../ports/queue-store.ts";
+import { MemoryDatabase, type MemoryDatabaseOptions, type NewEvent } from "./memory-database.ts";
+import { MemoryMembership } from "./memory-membership.ts";
+import { MemoryStore } from "./memory-store.ts";
+import type { DeadLetter, EventRow, HoldRow } from "./memory-tables.ts";
+
+export interface MemorySourceOptions extends MemoryDatabaseOptions {
+  name?: string;
+  /** Share one to let several relays, as several processes, work on the same events. */
+  database?: MemoryDatabase;
+}
+
+/** Events that wait in this process: for tests, for demos, and the model that the simulator runs the engine on. */
+export interface MemorySource extends QueueSource {
+  readonly database: MemoryDatabase;
+  /** Writes the events in one transaction; an id that is there already changes nothing. Returns the new ids. */
+  insert(...events: readonly NewEvent[]): string[];
+  /** In the order of writing; includes what is being delivered, held or parked. */
+  pending(): EventRow[];
+  delivered(): EventRow[];
+  holds(): HoldRow[];
+  deadLetters(): DeadLetter[];
+  /** Puts a dead or delivered event back. */
+  replay(id: string): boolean;
+}
+
+export function memorySource(options: MemorySourceOptions = {}): MemorySource {
+  const { name = "memory", database = new MemoryDatabase(options) } = options;
+  const { tables } = database;
+  const membership = new MemoryMembership(database);
+  return {
+    name,
+    database,
+    membership,
+    pipeline: (spec: PipelineSpec): QueueStore => new MemoryStore(database, spec),
+    close: async () => {},
+    insert: (...events) => database.insert(events),
+    pending: () => bySequence([...tables.open.values()]),
+    delivered: () => bySequence([...tables.closed.values()].filter(({ state }) => state === "DELIVERED")),
+    holds: () => [...tables.pipelines.values()].flatMap(({ holds }) => [...holds.values()]),
+    deadLetters: () => [...tables.deadLetters.values()],
+    replay: (id) => database.replay(id),
+  };
+}
+
+function bySequence(rows: EventRow[]): EventRow[] {
+  return rows.sort((left, right) => left.sequence - right.sequence);
+}

@@ -1,0 +1,281 @@
+import { RelayError } from "../../core/errors.ts";
+import type { Hold } from "../../core/hold.ts";
+import type {
+  ClaimedEvent,
+  Grant,
+  Heads,
+  LaneState,
+  PipelineSpec,
+  QueueStore,
+  Run,
+  RunRequest,
+  Settlement,
+  SettleResult,
+  Survey,
+  Takeover,
+} from "../../ports/queue-store.ts";
+import { holdsGrant, MemoryClaims } from "./memory-claims.ts";
+import type { MemoryDatabase } from "./memory-database.ts";
+import { laneOf, typeMatcher } from "./memory-lanes.ts";
+import { isAlive } from "./memory-membership.ts";
+import { claimedEvent, MemoryRun } from "./memory-run.ts";
+import { SettleWriter } from "./memory-settle.ts";
+import type { EventRow, HoldRow, LaneRow, PipelineTables } from "./memory-tables.ts";
+
+const UNROUTED_COUNT_MAX = 1_000;
+
+/** Every method takes effect at once, in one piece, before its promise resolves. */
+export class MemoryStore implements QueueStore {
+  readonly durableClaims: MemoryClaims | null;
+  readonly #database: MemoryDatabase;
+  readonly #spec: PipelineSpec;
+  readonly #isMine: (type: string) => boolean;
+
+  constructor(database: MemoryDatabase, spec: PipelineSpec) {
+    this.#database = database;
+    this.#spec = spec;
+    this.#isMine = typeMatcher(spec.types);
+    this.durableClaims = database.durableClaims
+      ? new MemoryClaims({
+          database,
+          spec,
+          isMine: this.#isMine,
+          pipeline: () => this.#pipeline(),
+          laneOf: (row) => laneOf(row, this.#pipeline().lanes.size),
+        })
+      : null;
+  }
+
+  async prepare(): Promise<{ readonly lanes: number }> {
+    const { tables } = this.#database;
+    const { name, types, lanes: proposed } = this.#spec;
+    const existing = tables.pipelines.get(name);
+    if (existing !== undefined) return { lanes: existing.lanes.size };
+    const lanes = new Map<number, LaneRow>();
+    for (let lane = 0; lane < proposed; lane += 1) {
+      lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, crashes: 0 });
+    }
+    // No transaction: a database that forgets its last commits still has the schema, which was made long before.
+    tables.pipelines.set(name, { name, types, lanes, holds: new Map() });
+    return { lanes: proposed };
+  }
+
+  async survey(): Promise<Survey> {
+    const nowMs = this.#database.nowMs();
+    const instances = [...this.#database.tables.instances.values()]
+      .filter((instance) => isAlive(instance, nowMs) && instance.pipelines.includes(this.#spec.name))
+      .map(({ id }) => id);
+    return { instances, lanes: [...this.#pipeline().lanes.values()].map(laneState) };
+  }
+
+  async takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {
+    const { tables } = this.#database;
+    const isLiving = (id: string) => isAlive(tables.instances.get(id), this.#database.nowMs());
+    if (!isLiving(owner)) return [];
+    return tables.commit(() => {
+      const rows = lanes.map((lane) => this.#pipeline().lanes.get(lane)).filter((row) => row !== undefined);
+      const free = rows.filter((row) => row.owner === null || row.owner === owner || !isLiving(row.owner));
+      return free.map((row) => this.#take(row, owner));
+    });
+  }
+
+  async release(grant: Grant): Promise<void> {
+    const { tables } = this.#database;
+    const pipeline = this.#pipeline();
+    if (!holdsGrant(pipeline, grant)) return;
+    tables.commit(() => {
+      this.durableClaims?.freeLane(grant.lane, grant.owner, false);
+      tables.put(pipeline.lanes, grant.lane, { ...pipeline.lanes.get(grant.lane)!, owner: null });
+    });
+  }
+
+  async probe(grants: readonly Grant[]): Promise<boolean> {
+    const isShown = this.#visibility({ grants, exceptKeys: [], exceptTypes: [] });
+    for (const row of this.#database.tables.open.values()) if (isShown(row)) return true;
+    return false;
+  }
+
+  async begin(request: RunRequest): Promise<Run> {
+    const pipeline = this.#pipeline();
+    const lanes = request.grants.map(({ lane }) => pipeline.lanes.get(lane)).filter((lane) => lane !== undefined);
+    const isShown = this.#visibility(request);
+    const open = inOrder([...this.#database.tables.open.values()]);
+    const rows = open.filter(this.durableClaims === null ? isShown : this.#behindNobody(isShown));
+    return new MemoryRun(lanes.map(laneState), rows, (page) => this.#show(page, request.grants));
+  }
+
+  async claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads> {
+    if (this.durableClaims !== null) this.#fence(grant);
+    const pipeline = this.#pipeline();
+    const nowMs = this.#database.nowMs();
+    const events: ClaimedEvent[] = [];
+    const gone: string[] = [];
+    this.#database.tables.commit(() => {
+      for (const id of ids) {
+        const row = this.#database.tables.open.get(id);
+        const hold = pipeline.holds.get(id);
+        if (row?.state !== "PENDING") gone.push(id);
+        else if (hold === undefined || (hold.dueAtMs !== null && hold.dueAtMs <= nowMs)) {
+          this.durableClaims?.claim(id, grant.owner);
+          events.push(claimedEvent(row, grant.lane, hold?.attempts ?? row.attempts, this.#spec));
+        }
+      }
+    });
+    return { events, gone };
+  }
+
+  async settle(settlement: Settlement): Promise<SettleResult> {
+    const pipeline = this.#pipeline();
+    return this.#database.tables.commit(() => {
+      this.#fence(settlement.grant);
+      const settled = pipeline.lanes.get(settlement.grant.lane)!.settledBatch;
+      if (settled !== settlement.previousBatch) {
+        throw fenced(`lane ${settlement.grant.lane} is at batch ${settled}, not ${settlement.previousBatch}`);
+      }
+      const writer = new SettleWriter(this.#database, pipeline, settlement);
+      writer.write();
+      this.durableClaims?.handBack(settlement.handedBack, settlement.grant.owner);
+      return { missing: writer.missing };
+    });
+  }
+
+  async reviewHolds(grant: Grant): Promise<readonly Hold[]> {
+    this.#fence(grant);
+    const { tables } = this.#database;
+    const { holds } = this.#pipeline();
+    const nowMs = this.#database.nowMs();
+    return tables.commit(() => {
+      for (const hold of [...holds.values()].filter(({ lane }) => lane === grant.lane)) {
+        const row = this.#database.row(hold.id);
+        if (row === undefined || row.state === "DELIVERED") tables.delete(holds, hold.id);
+        else if (hold.state === "dead" && row.state === "PENDING") {
+          tables.put(holds, hold.id, {
+            ...hold,
+            state: "retrying",
+            parks: hold.key !== null,
+            attempts: 0,
+            dueAtMs: nowMs,
+          });
+        }
+      }
+      return this.#holdsOf(grant.lane);
+    });
+  }
+
+  async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
+    const matchers = [...this.#database.tables.pipelines.values()].map(({ types }) => typeMatcher(types));
+    const counts = new Map<string, number>();
+    for (const { type } of this.#database.tables.open.values()) {
+      if (matchers.some((takes) => takes(type))) continue;
+      counts.set(type, Math.min(UNROUTED_COUNT_MAX, (counts.get(type) ?? 0) + 1));
+    }
+    return [...counts].map(([type, count]) => ({ type, count }));
+  }
+
+  async prune(olderThanMs: number, rows: number): Promise<number> {
+    const { tables } = this.#database;
+    const beforeMs = this.#database.nowMs() - olderThanMs;
+    const old = [...tables.closed.values()]
+      .filter(({ type, deliveredAtMs }) => deliveredAtMs !== null && deliveredAtMs < beforeMs && this.#isMine(type))
+      .slice(0, rows);
+    tables.commit(() => {
+      for (const { id } of old) tables.delete(tables.closed, id);
+    });
+    return old.length;
+  }
+
+  #pipeline(): PipelineTables {
+    const pipeline = this.#database.tables.pipelines.get(this.#spec.name);
+    if (pipeline === undefined) throw new RelayError("SCHEMA_MISSING", `Pipeline ${this.#spec.name} is not prepared.`);
+    return pipeline;
+  }
+
+  #fence(grant: Grant): void {
+    if (!holdsGrant(this.#pipeline(), grant)) throw fenced(`lane ${grant.lane} is not at epoch ${grant.epoch}`);
+  }
+
+  #take(row: LaneRow, owner: string): Takeover {
+    const { tables } = this.#database;
+    const died = row.owner !== null && row.owner !== owner;
+    if (row.owner !== null) this.durableClaims?.freeLane(row.lane, row.owner, died);
+    const nowMs = BigInt(this.#database.nowMs());
+    const epoch = row.epoch + 1n > nowMs ? row.epoch + 1n : nowMs;
+    const crashes = row.crashes + (died ? 1 : 0);
+    tables.put(this.#pipeline().lanes, row.lane, { ...row, owner, epoch, crashes });
+    const grant = { lane: row.lane, owner, epoch };
+    return { grant, settledBatch: row.settledBatch, crashes, holds: this.#holdsOf(row.lane) };
+  }
+
+  #holdsOf(lane: number): Hold[] {
+    const nowMs = this.#database.nowMs();
+    return [...this.#pipeline().holds.values()].filter((hold) => hold.lane === lane).map((hold) => holdOf(hold, nowMs));
+  }
+
+  /** What a run over these lanes shows, by the state of this moment. */
+  #visibility({ grants, exceptKeys, exceptTypes }: RunRequest): (row: EventRow) => boolean {
+    const pipeline = this.#pipeline();
+    const lanes = new Set(grants.map(({ lane }) => lane));
+    const keys = new Set(exceptKeys);
+    for (const { parks, key } of pipeline.holds.values()) if (parks && key !== null) keys.add(key);
+    const types = new Set(exceptTypes);
+    if (types.size > 0) for (const key of this.#keysWaitingFor(types)) keys.add(key);
+    const nowMs = this.#database.nowMs();
+    return (row) =>
+      row.state === "PENDING" &&
+      (!this.#database.durableClaims || row.availableAtMs <= nowMs) &&
+      this.#isMine(row.type) &&
+      !types.has(row.type) &&
+      !(row.key !== null && keys.has(row.key)) &&
+      !pipeline.holds.has(row.id) &&
+      lanes.has(laneOf(row, pipeline.lanes.size));
+  }
+
+  /** A row that is not available yet, perhaps because the clock stepped back, holds the later ones of its key back. */
+  #behindNobody(isShown: (row: EventRow) => boolean): (row: EventRow) => boolean {
+    const nowMs = this.#database.nowMs();
+    const waiting = new Set<string>();
+    return (row) => {
+      if (row.key === null) return isShown(row);
+      if (row.state === "PENDING" && row.availableAtMs > nowMs) waiting.add(row.key);
+      return !waiting.has(row.key) && isShown(row);
+    };
+  }
+
+  #keysWaitingFor(types: ReadonlySet<string>): string[] {
+    const waiting = [...this.#database.tables.open.values()].filter(({ type }) => types.has(type));
+    return waiting.flatMap(({ key }) => (key === null ? [] : [key]));
+  }
+
+  #show(page: readonly EventRow[], grants: readonly Grant[]): readonly ClaimedEvent[] {
+    const pipeline = this.#pipeline();
+    const claims = this.durableClaims;
+    const show = (row: EventRow) => claimedEvent(row, laneOf(row, pipeline.lanes.size), row.attempts, this.#spec);
+    if (claims === null) return page.map(show);
+    const owners = new Map(grants.filter((grant) => holdsGrant(pipeline, grant)).map((g) => [g.lane, g.owner]));
+    return this.#database.tables.commit(() =>
+      page.flatMap((row) => {
+        const owner = owners.get(laneOf(row, pipeline.lanes.size));
+        const claimed = owner === undefined ? undefined : claims.claim(row.id, owner);
+        return claimed === undefined ? [] : [show(claimed)];
+      }),
+    );
+  }
+}
+
+function fenced(what: string): RelayError {
+  return new RelayError("FENCED", `The write was refused: ${what}.`);
+}
+
+function laneState({ lane, owner, epoch, settledBatch }: LaneRow): LaneState {
+  return { lane, owner, epoch, settledBatch };
+}
+
+function holdOf({ dueAtMs, errors: _, ...hold }: HoldRow, nowMs: number): Hold {
+  return { ...hold, dueInMs: dueAtMs === null ? null : dueAtMs - nowMs };
+}
+
+/** Commits that came late, replays and lost commits leave the table in another order than that of writing. */
+function inOrder(rows: EventRow[]): EventRow[] {
+  const isSorted = rows.every((row, index) => index === 0 || rows[index - 1]!.sequence < row.sequence);
+  return isSorted ? rows : rows.sort((left, right) => left.sequence - right.sequence);
+}

@@ -1,0 +1,141 @@
+import type { Headers } from "../../core/event.ts";
+import type { Hold } from "../../core/hold.ts";
+import type { EventState } from "../../core/state.ts";
+import type { TypeFilter } from "../../ports/queue-store.ts";
+
+/** All values in the tables are immutable: a change puts a new object, so a snapshot is a list of references. */
+export interface EventRow {
+  /** The order of writing. Commits may come in another one. */
+  readonly sequence: number;
+  readonly id: string;
+  readonly type: string;
+  readonly key: string | null;
+  readonly payload: Buffer;
+  readonly headers: Headers;
+  readonly correlationId: string | null;
+  readonly createdAt: string | null;
+  /** Why this row is no proper event, for tests of that path. */
+  readonly unreadable: string | null;
+  readonly state: EventState;
+  /** Failures so far; used where claims are durable, else a hold counts them. */
+  readonly attempts: number;
+  readonly availableAtMs: number;
+  readonly lockedBy: string | null;
+  readonly lockedAtMs: number | null;
+  readonly deliveredAtMs: number | null;
+}
+
+export interface LaneRow {
+  readonly lane: number;
+  readonly owner: string | null;
+  readonly epoch: bigint;
+  readonly settledBatch: bigint;
+  readonly crashes: number;
+}
+
+export interface AttemptError {
+  readonly attempt: number;
+  readonly reason: string;
+  readonly atMs: number;
+}
+
+export interface HoldRow extends Omit<Hold, "dueInMs"> {
+  readonly dueAtMs: number | null;
+  readonly errors: readonly AttemptError[];
+}
+
+export interface InstanceRow {
+  readonly id: string;
+  readonly name: string;
+  readonly leaseMs: number;
+  readonly aliveUntilMs: number;
+  readonly pipelines: readonly string[];
+}
+
+/** The copy that a dead event leaves, with the error of every attempt. */
+export interface DeadLetter {
+  readonly pipeline: string;
+  readonly event: EventRow;
+  readonly attempts: number;
+  readonly parks: boolean;
+  readonly errors: readonly AttemptError[];
+  readonly diedAtMs: number;
+}
+
+export interface PipelineTables {
+  readonly name: string;
+  readonly types: TypeFilter;
+  readonly lanes: Map<number, LaneRow>;
+  readonly holds: Map<string, HoldRow>;
+}
+
+type Undo = () => void;
+
+/**
+ * Maps with transactions: whatever throws leaves no trace, and a database that keeps its last commits can forget them
+ * again, as a standby does that was promoted before they reached it.
+ */
+export class MemoryTables {
+  /** PENDING and DELIVERING. */
+  readonly open = new Map<string, EventRow>();
+  /** DELIVERED and DEAD. */
+  readonly closed = new Map<string, EventRow>();
+  readonly pipelines = new Map<string, PipelineTables>();
+  readonly instances = new Map<string, InstanceRow>();
+  readonly deadLetters = new Map<string, DeadLetter>();
+  readonly #commitsKept: number;
+  readonly #commits: Undo[][] = [];
+  #transaction: Undo[] | null = null;
+
+  constructor(commitsKept: number) {
+    this.#commitsKept = commitsKept;
+  }
+
+  commit<Result>(change: () => Result): Result {
+    if (this.#transaction !== null) return change();
+    const undos: Undo[] = [];
+    this.#transaction = undos;
+    try {
+      const result = change();
+      if (this.#commitsKept > 0 && undos.length > 0) this.#keep(undos);
+      return result;
+    } catch (error) {
+      undo(undos);
+      throw error;
+    } finally {
+      this.#transaction = null;
+    }
+  }
+
+  /** Undoes the last commits; returns how many there were to undo. */
+  forget(commits: number): number {
+    const forgotten = this.#commits.splice(Math.max(0, this.#commits.length - commits)).reverse();
+    for (const undos of forgotten) undo(undos);
+    return forgotten.length;
+  }
+
+  put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
+    this.#remember(table, key);
+    table.set(key, value);
+  }
+
+  delete<Key, Value>(table: Map<Key, Value>, key: Key): boolean {
+    if (!table.has(key)) return false;
+    this.#remember(table, key);
+    return table.delete(key);
+  }
+
+  #remember<Key, Value>(table: Map<Key, Value>, key: Key): void {
+    const before = table.get(key);
+    this.#transaction?.push(before === undefined ? () => table.delete(key) : () => table.set(key, before));
+  }
+
+  #keep(undos: Undo[]): void {
+    this.#commits.push(undos);
+    if (this.#commits.length > this.#commitsKept) this.#commits.shift();
+  }
+}
+
+function undo(undos: Undo[]): void {
+  for (const step of undos.reverse()) step();
+}
