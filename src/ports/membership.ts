@@ -23,8 +23,6 @@ export interface Membership {
 
   /** Deletes the row; its lanes must have been released before. Leaving twice is legal. */
   leave(id: string): Promise<void>;
-
-  close(): Promise<void>;
 }
 
 export interface Joining {

@@ -69,10 +69,13 @@ export class Dispatcher {
 
   #start(entries: readonly Entry[], probe: boolean): void {
     const controller = new AbortController();
-    const publish = this.#publish(entries, probe, controller).finally(() => {
-      this.#publishes.delete(controller);
-      this.pump();
-    });
+    // In the next turn: a publisher that answers at once must find its publish counted.
+    const publish = Promise.resolve()
+      .then(() => this.#publish(entries, probe, controller))
+      .finally(() => {
+        this.#publishes.delete(controller);
+        this.pump();
+      });
     this.#publishes.set(controller, publish);
   }
 
@@ -84,8 +87,9 @@ export class Dispatcher {
       this.#tell(entry, outcome, { probe, durationMs: this.#now() - startedMs });
     };
     for (const entry of entries) {
+      const permission = entry.fault === null ? this.#listener.beforeSend(entry) : null;
       if (entry.fault !== null) this.#tell(entry, rejected(entry.fault), { probe: false, durationMs: 0 });
-      else if (await (this.#listener.beforeSend(entry) ?? true)) unanswered.add(entry);
+      else if (permission === null || (await permission)) unanswered.add(entry);
     }
     const error = await this.#send([...unanswered], tell, controller);
     // A probe that never reached the destination tells nothing about it.

@@ -79,7 +79,8 @@ export function createRelay(options: RelayOptions): Relay {
       const sessions = instances.flatMap((instance) => instance.sessions());
       const unreachable = [...destinations.values()].filter((destination) => destination.isOpen);
       const waiting = sessions.filter((session) => !session.isAtRest && !unreachable.includes(session.destination));
-      if (sessions.length > 0 && waiting.length === 0) {
+      const haveJoined = instances.every((instance) => instance.sessions().length > 0);
+      if (haveJoined && waiting.length === 0) {
         const holds = sessions.flatMap((session) => session.lanes().map((lane) => lane.holds.count()));
         return {
           deadLetters: holds.reduce((sum, count) => sum + count.dead, 0),

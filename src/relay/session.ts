@@ -29,6 +29,7 @@ export class Session implements LaneHost {
   readonly #broken = new Set<string>();
 
   #wakes = 0;
+  #othersServe = false;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -79,7 +80,8 @@ export class Session implements LaneHost {
 
   /** True when all that this instance can see is delivered or held. */
   get isAtRest(): boolean {
-    return this.#broken.size === 0 && this.#closing.size === 0 && this.#lanes.size > 0 && this.#poller.isAtRest;
+    if (this.#broken.size > 0 || this.#closing.size > 0) return false;
+    return this.#lanes.size === 0 ? this.#othersServe : this.#poller.isAtRest;
   }
 
   expectEvents(): void {
@@ -158,6 +160,9 @@ export class Session implements LaneHost {
     const owned = [...this.#lanes.values()].filter((lane) => lane.isOpen);
     for (const lane of owned.slice(share)) void this.#close(lane, () => lane.leave());
     const living = new Set(survey.instances);
+    this.#othersServe = survey.lanes.every(
+      ({ owner }) => owner !== null && owner !== this.#tenure.id && living.has(owner),
+    );
     const free = survey.lanes.filter((state) => this.#isFree(state, living)).map((state) => state.lane);
     if (owned.length < share && free.length > 0) await this.#take(free.slice(0, share - owned.length));
   }

@@ -43,8 +43,6 @@ export class MemoryMembership implements Membership {
     const { tables } = this.#database;
     tables.commit(() => tables.delete(tables.instances, id));
   }
-
-  async close(): Promise<void> {}
 }
 
 /** No renewal can have written an expiry two leases away: then the clock has stepped back since, and it never ends. */
