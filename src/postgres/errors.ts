@@ -1,0 +1,116 @@
+import { type ErrorCode, isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+
+/** What was going on, so that a message can name more than the driver knows. */
+export interface ErrorContext {
+  /** "settling", "reading the lanes". */
+  readonly doing: string;
+  /** The table of events concerned, if any, as people write it. */
+  readonly table?: string | undefined;
+  readonly role?: string | undefined;
+  /** The relay's own schema: a missing table in it is another error than a missing table of events. */
+  readonly relaySchema?: string | undefined;
+  /** Set while a COMMIT is under way: then nothing promises that nothing took effect. */
+  readonly committing?: boolean | undefined;
+}
+
+/** The server says it undid everything: deadlock, serialization failure, lock timeout, cancelled statement. */
+const ROLLED_BACK = new Set(["40001", "40P01", "55P03", "57014"]);
+
+/** Connection lost, shutdown, starting up, too many connections, idle in transaction for too long. */
+const UNREACHABLE = /^(08...|57P0[1-5]|53300|25P03|25P04)$/;
+
+const BY_STATE: Readonly<Record<string, ErrorCode>> = {
+  "42P01": "TABLE_MISSING",
+  "3F000": "TABLE_MISSING",
+  "42501": "GRANT_MISSING",
+  "42703": "COLUMN_MISSING",
+  "42804": "COLUMN_MISTYPED",
+  "22P02": "COLUMN_MISTYPED",
+  "42883": "COLUMN_MISTYPED",
+};
+
+const SOCKET_ERRORS = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "EHOSTDOWN",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ENOENT",
+]);
+
+/** Messages of the driver that come without a code. */
+const CONNECTION_LOST =
+  /connection terminated|connection ended|not queryable|client was closed|client has encountered a connection error|query read timeout|pool after calling end|socket/i;
+const POOL_EXHAUSTED = /timeout exceeded when trying to connect/i;
+
+/** The one place where errors of the driver become errors of the relay. */
+export function translateError(error: unknown, context: ErrorContext): RelayError {
+  if (isRelayError(error)) return error;
+  const code = codeOf(error, context);
+  return new RelayError(code, describe(error, code, context), { cause: error });
+}
+
+/** True when the connection survived: an answer of the server that ended the statement, not the session. */
+export function isStatementError(error: unknown): boolean {
+  return sqlStateOf(error) !== undefined && !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
+}
+
+function codeOf(error: unknown, context: ErrorContext): ErrorCode {
+  const message = reasonOf(error);
+  const state = sqlStateOf(error);
+  if (state !== undefined) return codeOfState(state, message, context);
+  // Nothing was sent yet: the process itself has all of its connections in use.
+  if (POOL_EXHAUSTED.test(message)) return "DATABASE_BUSY";
+  const socketError = textField(error, "code");
+  if (socketError !== undefined && SOCKET_ERRORS.has(socketError)) return "DATABASE_UNREACHABLE";
+  if (CONNECTION_LOST.test(message)) return "DATABASE_UNREACHABLE";
+  if (error instanceof AggregateError) return "DATABASE_UNREACHABLE";
+  return "DATABASE_REFUSED";
+}
+
+function codeOfState(state: string, message: string, context: ErrorContext): ErrorCode {
+  if (ROLLED_BACK.has(state)) return context.committing ? "DATABASE_UNREACHABLE" : "DATABASE_BUSY";
+  if (UNREACHABLE.test(state)) return "DATABASE_UNREACHABLE";
+  const code = BY_STATE[state] ?? "DATABASE_REFUSED";
+  if (code === "TABLE_MISSING" && isAboutRelaySchema(message, state, context)) return "SCHEMA_MISSING";
+  return code;
+}
+
+function isAboutRelaySchema(message: string, state: string, { relaySchema }: ErrorContext): boolean {
+  if (relaySchema === undefined) return false;
+  return message.includes(state === "3F000" ? relaySchema : `${relaySchema}.`);
+}
+
+function describe(error: unknown, code: ErrorCode, context: ErrorContext): string {
+  const parts = [`${context.doing} failed: ${reasonOf(error, 500)}`];
+  if (context.committing) parts.push("(during the commit: whether it took effect is unknown)");
+  if (context.table !== undefined) parts.push(`(table ${context.table})`);
+  const column = textField(error, "column");
+  if (column !== undefined) parts.push(`(column ${column})`);
+  if (context.role !== undefined && (code === "GRANT_MISSING" || code === "DATABASE_REFUSED")) {
+    parts.push(`(role ${context.role})`);
+  }
+  const state = sqlStateOf(error);
+  if (state !== undefined) parts.push(`(SQLSTATE ${state})`);
+  return parts.join(" ");
+}
+
+function sqlStateOf(error: unknown): string | undefined {
+  const code = textField(error, "code");
+  // Socket errors are longer or shorter words; a server's error always has a severity.
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && textField(error, "severity") !== undefined
+    ? code
+    : undefined;
+}
+
+function textField(error: unknown, name: string): string | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const value: unknown = Reflect.get(error, name);
+  return typeof value === "string" ? value : undefined;
+}

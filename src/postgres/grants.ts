@@ -1,0 +1,33 @@
+import { quoteIdentifier, quoteTable, type TableName } from "./identifiers.ts";
+import { DEFAULT_RELAY_SCHEMA, relayTables } from "./relay-tables.ts";
+
+interface GrantRequest {
+  readonly role: string;
+  readonly relaySchema?: string;
+  /** The tables of events. */
+  readonly tables: readonly TableName[];
+  /** True where the relay deletes delivered events. */
+  readonly retention?: boolean;
+}
+
+/** All rights that the relay needs to run, and no more, as SQL for the owner of the tables. */
+export function grantsFor({
+  role,
+  relaySchema = DEFAULT_RELAY_SCHEMA,
+  tables,
+  retention = false,
+}: GrantRequest): string {
+  const to = `to ${quoteIdentifier(role)};`;
+  const own = relayTables(relaySchema);
+  const schemas = [...new Set(tables.map(({ schema }) => schema))];
+  const rights = retention ? "select, update, delete" : "select, update";
+  const written = [own.instances, own.pipelines, own.lanes, own.holds, own.failedEvents, own.technicalEvents];
+  return [
+    ...schemas.map((schema) => `grant usage on schema ${quoteIdentifier(schema)} ${to}`),
+    ...tables.map((table) => `grant ${rights} on ${quoteTable(table)} ${to}`),
+    `grant usage on schema ${own.schema} ${to}`,
+    `grant select, insert, update, delete on ${written.join(", ")} ${to}`,
+    `grant select on ${own.identity}, ${own.schemaVersions}, ${own.relayState} ${to}`,
+    "",
+  ].join("\n");
+}

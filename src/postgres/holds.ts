@@ -1,0 +1,104 @@
+import type { Hold } from "../core/hold.ts";
+import type { Failure } from "../ports/queue-store.ts";
+import { copyDeadSql } from "./copy-dead.sql.ts";
+import type { EventTable } from "./event-table.ts";
+import { holdFailuresSql } from "./hold-failures.sql.ts";
+import { holdSuspectsSql } from "./hold-suspects.sql.ts";
+import type { RelayTables } from "./relay-tables.ts";
+import type { Row, Session } from "./session.ts";
+
+/** The lane whose holds are written. The caller has checked its grant in the same transaction. */
+interface HoldScope {
+  readonly tables: RelayTables;
+  readonly pipeline: string;
+  readonly lane: number;
+}
+
+/** Columns in the order in which `holdOf` reads them. */
+const HOLD_COLUMNS = `event_id, event_key, lane, state, parks, attempts, crashes,
+  round(extract(epoch from next_at - clock_timestamp()) * 1000)::bigint`;
+
+export async function readHolds(
+  session: Session,
+  { holds }: RelayTables,
+  pipeline: string,
+  lanes: readonly number[],
+): Promise<readonly Hold[]> {
+  if (lanes.length === 0) return [];
+  const rows = await session.rows(
+    `select ${HOLD_COLUMNS} from ${holds} where pipeline = $1 and lane = any($2::int[]) order by first_failed_at, event_id`,
+    [pipeline, lanes],
+  );
+  return rows.map(holdOf);
+}
+
+function holdOf([id, key, lane, state, parks, attempts, crashes, dueInMs]: Row): Hold {
+  return {
+    id: id ?? "",
+    key: key ?? null,
+    lane: Number(lane),
+    state: state === "dead" || state === "suspect" ? state : "retrying",
+    parks: parks === "t",
+    attempts: Number(attempts),
+    crashes: Number(crashes),
+    dueInMs: dueInMs == null ? null : Number(dueInMs),
+  };
+}
+
+/**
+ * Holds the failed events back, each with the error of every attempt, and copies the dead ones. Returns the ids whose
+ * row is not waiting any more: those get no hold.
+ */
+export async function writeFailures(
+  session: Session,
+  scope: HoldScope,
+  table: EventTable,
+  failed: readonly Failure[],
+): Promise<readonly string[]> {
+  if (failed.length === 0) return [];
+  const { tables, pipeline, lane } = scope;
+  const rows = await session.rows(holdFailuresSql(tables, table), [pipeline, lane, ...failureColumns(failed)]);
+  const held = new Set(rows.map((row) => row[0]));
+  const dead = failed.filter(({ id, next }) => next.kind === "dead" && held.has(id)).map(({ id }) => id);
+  if (dead.length > 0) {
+    const { schema, table: name } = table.name;
+    await session.rows(copyDeadSql(tables, table), [pipeline, dead, schema, name]);
+  }
+  return failed.filter(({ id }) => !held.has(id)).map(({ id }) => id);
+}
+
+/** Parallel arrays, as `unnest` takes them: ids, keys, reasons, attempts, delays (null for the dead), parks. */
+export function failureColumns(failed: readonly Failure[]): readonly unknown[] {
+  return [
+    failed.map(({ id }) => id),
+    failed.map(({ key }) => key),
+    failed.map(({ reason }) => storableText(reason)),
+    failed.map(({ attempts }) => attempts),
+    failed.map(({ next }) => (next.kind === "retry" ? Math.max(0, Math.round(next.delayMs)) : null)),
+    failed.map(({ key, next }) => (next.kind === "retry" ? key !== null : next.parks)),
+  ];
+}
+
+/** PostgreSQL's text holds every character but one. */
+function storableText(text: string): string {
+  return text.replaceAll("\0", "\u{FFFD}");
+}
+
+export async function writeSuspects(
+  session: Session,
+  { tables, pipeline, lane }: HoldScope,
+  suspects: readonly { readonly id: string; readonly key: string | null }[],
+): Promise<void> {
+  if (suspects.length === 0) return;
+  const columns = [suspects.map(({ id }) => id), suspects.map(({ key }) => key)];
+  await session.rows(holdSuspectsSql(tables), [pipeline, lane, ...columns]);
+}
+
+export async function deleteHolds(
+  session: Session,
+  { tables, pipeline }: HoldScope,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await session.rows(`delete from ${tables.holds} where pipeline = $1 and event_id = any($2::text[])`, [pipeline, ids]);
+}

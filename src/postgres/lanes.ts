@@ -1,0 +1,112 @@
+import { RelayError } from "../core/errors.ts";
+import type { Grant, LaneState, Survey, Takeover } from "../ports/queue-store.ts";
+import { readHolds } from "./holds.ts";
+import { quoteLiteral } from "./identifiers.ts";
+import { lockFreeLanesSql } from "./lock-free-lanes.sql.ts";
+import type { Database } from "./pool.ts";
+import type { Row, Session } from "./session.ts";
+import { surveySql } from "./survey.sql.ts";
+import { takeLanesSql } from "./take-lanes.sql.ts";
+import { statement, transaction } from "./transaction.ts";
+
+/** A lane that has just changed hands. */
+export interface TakenLane {
+  readonly lane: number;
+  /** Null when it was free. */
+  readonly formerOwner: string | null;
+  /** True when the former owner was another one and did not release it. */
+  readonly died: boolean;
+}
+
+/** Lets an adapter free durable claims in the same transaction in which the lanes change hands. */
+type OnTaken = (session: Session, taken: readonly TakenLane[]) => Promise<void>;
+
+export async function survey(database: Database, pipeline: string): Promise<Survey> {
+  const settings = writeSettings(database, "surveying the lanes");
+  const rows = await statement(database.pool, { ...settings, readOnly: true }, surveySql(database.tables, pipeline));
+  const instances = rows.filter((row) => row[0] === null).map((row) => row[1] ?? "");
+  return { instances: instances.sort(), lanes: rows.filter((row) => row[0] !== null).map(laneStateOf) };
+}
+
+/** `lane, owner, epoch, settled_batch`, as every statement that reads lanes selects them. */
+export function laneStateOf([lane, owner, epoch, settledBatch]: Row): LaneState {
+  return {
+    lane: Number(lane),
+    owner: owner ?? null,
+    epoch: BigInt(epoch ?? 0),
+    settledBatch: BigInt(settledBatch ?? 0),
+  };
+}
+
+export async function takeOver(
+  database: Database,
+  pipeline: string,
+  owner: string,
+  lanes: readonly number[],
+  onTaken?: OnTaken,
+): Promise<readonly Takeover[]> {
+  const { tables } = database;
+  return await transaction(database.pool, writeSettings(database, "taking lanes over"), async (session) => {
+    const locked = await session.rows(lockFreeLanesSql(tables), [pipeline, owner, lanes]);
+    if (locked.length === 0) return [];
+    const formerOwners = new Map(locked.map((row) => [Number(row[0]), row[1] ?? null]));
+    const rows = await session.rows(takeLanesSql(tables), [pipeline, owner, [...formerOwners.keys()]]);
+    const taken = rows.map((row) => {
+      const formerOwner = formerOwners.get(Number(row[0])) ?? null;
+      return { lane: Number(row[0]), formerOwner, died: formerOwner !== null && formerOwner !== owner };
+    });
+    if (taken.length > 0) await onTaken?.(session, taken);
+    const holds = await readHolds(
+      session,
+      database.tables,
+      pipeline,
+      taken.map(({ lane }) => lane),
+    );
+    return rows.map(([lane, epoch, settledBatch, crashes]) => ({
+      grant: { lane: Number(lane), owner, epoch: BigInt(epoch ?? 0) },
+      settledBatch: BigInt(settledBatch ?? 0),
+      crashes: Number(crashes),
+      holds: holds.filter((hold) => hold.lane === Number(lane)),
+    }));
+  });
+}
+
+export async function release(database: Database, pipeline: string, grant: Grant): Promise<void> {
+  await statement(
+    database.pool,
+    writeSettings(database, "releasing a lane"),
+    `update ${database.tables.lanes} set owner = null where ${grantCondition(pipeline, grant)}`,
+  );
+}
+
+/** True for the lane's row while the grant holds. A fragment, to be put into the statement that writes. */
+export function grantCondition(pipeline: string, { lane, owner, epoch }: Grant): string {
+  return `pipeline = ${quoteLiteral(pipeline)} and lane = ${lane} and owner = ${quoteLiteral(owner)} and epoch = ${epoch}`;
+}
+
+/**
+ * Keeps the lane from changing hands until the end of the transaction, and throws FENCED when it has. FOR KEY SHARE
+ * does not hinder the settles of the same owner; `lockFreeLanesSql` says what hinders what.
+ */
+export async function requireGrant(
+  session: Session,
+  database: Database,
+  pipeline: string,
+  grant: Grant,
+): Promise<void> {
+  const condition = grantCondition(pipeline, grant);
+  const rows = await session.rows(`select 1 from ${database.tables.lanes} where ${condition} for key share`);
+  if (rows.length === 0) throw fenced(pipeline, grant);
+}
+
+export function fenced(pipeline: string, { lane, epoch }: Grant): RelayError {
+  return new RelayError("FENCED", `Lane ${lane} of ${pipeline} is no longer ours under epoch ${epoch}`);
+}
+
+export function writeSettings(database: Database, doing: string, table?: string) {
+  return {
+    context: database.errorContext(doing, table),
+    statementTimeoutMs: database.timeouts.statementMs,
+    lockTimeoutMs: database.timeouts.lockMs,
+  };
+}

@@ -1,0 +1,19 @@
+import type { RelayTables } from "./relay-tables.ts";
+
+/**
+ * Gives locked lanes to the caller. The conditions are checked once more: this statement's snapshot is younger than
+ * the lock, while the one that locked may have judged a fresh owner by a list of instances older than him.
+ *
+ * The epoch also rises to the database's milliseconds, so that a standby promoted without the last commits cannot give
+ * out an epoch a second time; by at least one, so that a clock which stepped back cannot either. Takes the same
+ * parameters as `lockFreeLanesSql`.
+ */
+export const takeLanesSql = ({ lanes, instances }: RelayTables): string => `
+update ${lanes} l set
+  crashes = l.crashes + (case when l.owner <> $2::uuid then 1 else 0 end),
+  owner = $2::uuid,
+  epoch = greatest(l.epoch + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+where l.pipeline = $1 and l.lane = any($3::int[])
+  and (l.owner is null or l.owner = $2::uuid or not exists (select from ${instances} i where i.id = l.owner))
+  and exists (select from ${instances} i where i.id = $2::uuid)
+returning l.lane, l.epoch, l.settled_batch, l.crashes`;

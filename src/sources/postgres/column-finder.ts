@@ -1,0 +1,74 @@
+import { RelayError } from "../../core/errors.ts";
+import { displayTable, type TableName } from "../../postgres/identifiers.ts";
+import type { ColumnInfo } from "./column-names.ts";
+
+interface Wanted {
+  /** What the column is for, for messages: "the event's id". */
+  readonly role: string;
+  /** Named by the user. Undefined: look for the candidates; null: there is none. */
+  readonly named?: string | null | undefined;
+  readonly candidates: readonly string[];
+  readonly fits?: (column: ColumnInfo) => boolean;
+  /** What fits, for messages: "boolean". */
+  readonly type?: string;
+}
+
+/** Finds columns by name and type, with errors that name the table, the column and what was looked for. */
+export class ColumnFinder {
+  readonly #table: TableName;
+  readonly #columns: ReadonlyMap<string, ColumnInfo>;
+
+  constructor(table: TableName, columns: readonly ColumnInfo[]) {
+    this.#table = table;
+    this.#columns = new Map(columns.map((column) => [column.name, column]));
+  }
+
+  require(wanted: Wanted): ColumnInfo {
+    const column = this.find(wanted, "strict");
+    if (column) return column;
+    throw this.missing(wanted.role, wanted.candidates);
+  }
+
+  /**
+   * A column named by the user must be there and fit. A candidate of another type is an error when strict; else it is
+   * passed over, since the table may use the name for something of its own.
+   */
+  find(wanted: Wanted, types: "strict" | "lenient" = "lenient"): ColumnInfo | null {
+    if (wanted.named === null) return null;
+    if (wanted.named !== undefined) return this.#named(wanted.named, wanted);
+    for (const candidate of wanted.candidates) {
+      const column = this.#columns.get(candidate);
+      if (!column) continue;
+      if (wanted.fits?.(column) ?? true) return column;
+      if (types === "strict") throw this.#mistyped(column, wanted);
+    }
+    return null;
+  }
+
+  has(name: string): boolean {
+    return this.#columns.has(name);
+  }
+
+  first(fits: (column: ColumnInfo) => boolean): ColumnInfo | null {
+    for (const column of this.#columns.values()) if (fits(column)) return column;
+    return null;
+  }
+
+  missing(role: string, looked: readonly string[]): RelayError {
+    const there = [...this.#columns.keys()].join(", ");
+    const what = `${displayTable(this.#table)} has no column for ${role}: looked for ${looked.join(", ")}; it has ${there}`;
+    return new RelayError("COLUMN_MISSING", what);
+  }
+
+  #named(name: string, wanted: Wanted): ColumnInfo {
+    const column = this.#columns.get(name);
+    if (!column) throw this.missing(wanted.role, [name]);
+    if (wanted.fits && !wanted.fits(column)) throw this.#mistyped(column, wanted);
+    return column;
+  }
+
+  #mistyped(column: ColumnInfo, { role, type }: Wanted): RelayError {
+    const what = `Column ${column.name} of ${displayTable(this.#table)} (${role}) is ${column.type}, not ${type}`;
+    return new RelayError("COLUMN_MISTYPED", what);
+  }
+}

@@ -1,0 +1,94 @@
+import type { ErrorCode } from "../../core/errors.ts";
+import type { Headers } from "../../core/event.ts";
+import type { ClaimedEvent } from "../../ports/queue-store.ts";
+import type { Row } from "../../postgres/session.ts";
+import { COLUMN } from "./event-columns.ts";
+import { HeadersError, readHeaders } from "./headers.ts";
+
+type Fault = { readonly code: ErrorCode; readonly reason: string };
+
+interface ReaderOptions {
+  readonly payloadBytesMax: number;
+  readonly headersMax: number;
+  readonly isBytea: boolean;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+const NO_HEADERS: Headers = Object.freeze({});
+
+/** Turns rows into events. A row that is no proper event becomes one with a fault, never an exception. */
+export class EventReader {
+  readonly #options: ReaderOptions;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+  }
+
+  /** The size of a payload that the row leaves out and that must be loaded; 0 when there is nothing to load. */
+  bytesToLoad(row: Row): number {
+    const size = row[COLUMN.size];
+    if (size == null) return 0;
+    return Number(size) <= this.#options.payloadBytesMax ? Number(size) : 0;
+  }
+
+  /** About as many bytes as the event will hold; exact where the payload is ASCII or bytea. */
+  bytesOf(row: Row): number {
+    const text = row[COLUMN.payload];
+    if (text == null) return this.bytesToLoad(row);
+    return this.#options.isBytea ? text.length >> 1 : text.length;
+  }
+
+  /** `loaded` is the payload that the row leaves out; `failures` counts what a hold knows. */
+  read(row: Row, loaded: string | null, failures: number | null): ClaimedEvent {
+    const text = row[COLUMN.payload] ?? loaded;
+    let fault = this.#fault(row, text === null);
+    let headers = NO_HEADERS;
+    const headersText = row[COLUMN.headers];
+    if (headersText != null) {
+      try {
+        headers = readHeaders(headersText, this.#options.headersMax);
+      } catch (error) {
+        if (!(error instanceof HeadersError)) throw error;
+        fault ??= { code: "EVENT_UNREADABLE", reason: `Row ${row[COLUMN.id]}: ${error.message}` };
+      }
+    }
+    const createdAt = row[COLUMN.createdAt];
+    return {
+      id: row[COLUMN.id] ?? "",
+      lane: Number(row[COLUMN.lane]),
+      type: row[COLUMN.type] ?? "",
+      key: row[COLUMN.key] ?? null,
+      payload: text === null ? NO_BYTES : this.#bytes(text),
+      headers,
+      correlationId: row[COLUMN.correlationId] ?? null,
+      createdAt: createdAt == null ? null : isoTime(createdAt),
+      failures: failures ?? Number(row[COLUMN.attempts] ?? 0),
+      fault,
+    };
+  }
+
+  #fault(row: Row, isLeftOut: boolean): Fault | null {
+    const size = row[COLUMN.size];
+    if (size != null && isLeftOut) {
+      const limit = `more than the ${this.#options.payloadBytesMax} that are allowed`;
+      return { code: "EVENT_TOO_LARGE", reason: `Row ${row[COLUMN.id]}: the payload has ${size} bytes, ${limit}` };
+    }
+    if (row[COLUMN.type]) return null;
+    return { code: "EVENT_UNREADABLE", reason: `Row ${row[COLUMN.id]} has no event type` };
+  }
+
+  #bytes(text: string): Buffer {
+    if (!this.#options.isBytea) return text === "" ? NO_BYTES : Buffer.from(text, "utf8");
+    return text.length <= 2 ? NO_BYTES : Buffer.from(text.slice(2), "hex");
+  }
+}
+
+/**
+ * `2026-01-10 12:00:00.123456+00` as ISO 8601 with all of its digits; a Date would cut them to milliseconds. A session
+ * in UTC prints `+00`, a timestamp without zone nothing. What ISO cannot say (infinity, BC) is null.
+ */
+export function isoTime(text: string): string | null {
+  if (text.charCodeAt(4) !== 45 || text.charCodeAt(10) !== 32 || text.endsWith("C")) return null;
+  const end = text.endsWith("+00") ? text.length - 3 : text.length;
+  return `${text.slice(0, 10)}T${text.slice(11, end)}Z`;
+}

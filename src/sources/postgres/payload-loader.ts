@@ -1,0 +1,41 @@
+import type { ClaimedEvent } from "../../ports/queue-store.ts";
+import { quoteArray } from "../../postgres/identifiers.ts";
+import type { Row, Session } from "../../postgres/session.ts";
+import { COLUMN } from "./event-columns.ts";
+import type { EventReader } from "./event-reader.ts";
+import type { TableShape } from "./table-shape.ts";
+
+/**
+ * How many of the rows make a page: at most `rowsMax`, and no more once `bytesMax` of payload are reached, whether it
+ * came with the row or has still to be loaded. At least one, if there is one.
+ */
+export function rowsThatFit(rows: readonly Row[], rowsMax: number, bytesMax: number, reader: EventReader): number {
+  let bytes = 0;
+  for (let index = 0; index < rows.length && index < rowsMax; index++) {
+    bytes += reader.bytesOf(rows[index]!);
+    if (bytes >= bytesMax) return index + 1;
+  }
+  return Math.min(rows.length, rowsMax);
+}
+
+/** Events from rows, with the payloads that the rows left out for their size. */
+export async function readEvents(
+  session: Session,
+  shape: TableShape,
+  reader: EventReader,
+  rows: readonly Row[],
+  failuresOf: (row: Row) => number | null = () => null,
+): Promise<ClaimedEvent[]> {
+  const ids = rows.filter((row) => reader.bytesToLoad(row) > 0).map((row) => row[COLUMN.id] ?? "");
+  const loaded = ids.length === 0 ? null : await load(session, shape, ids);
+  return rows.map((row) => reader.read(row, loaded?.get(row[COLUMN.id] ?? "") ?? null, failuresOf(row)));
+}
+
+/** In the transaction of the run, hence from its snapshot: the rows are there. */
+async function load(session: Session, shape: TableShape, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await session.rows(
+    `select ${shape.idText}, ${shape.payload.body} from ${shape.quotedName} t
+     where ${shape.id} = any(${quoteArray(ids)}::${shape.idType}[])`,
+  );
+  return new Map(rows.map((row) => [row[0] ?? "", row[1] ?? ""]));
+}

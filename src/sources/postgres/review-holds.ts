@@ -1,0 +1,33 @@
+import type { Hold } from "../../core/hold.ts";
+import type { Grant } from "../../ports/queue-store.ts";
+import { readHolds } from "../../postgres/holds.ts";
+import { displayTable } from "../../postgres/identifiers.ts";
+import { requireGrant, writeSettings } from "../../postgres/lanes.ts";
+import type { Database } from "../../postgres/pool.ts";
+import { transaction } from "../../postgres/transaction.ts";
+import { dropVoidHoldsSql } from "./drop-void-holds.sql.ts";
+import { reviveHoldsSql } from "./revive-holds.sql.ts";
+import type { TableShape } from "./table-shape.ts";
+
+/** One look by primary key per hold. A join that reads the whole table would be cheap only by its estimate. */
+export const REVIEW_SETTINGS = { enable_hashjoin: "off", enable_mergejoin: "off", enable_seqscan: "off" };
+
+/** Holds follow what people do to the rows by hand. */
+export async function reviewHolds(
+  database: Database,
+  pipeline: string,
+  shape: TableShape,
+  grant: Grant,
+): Promise<readonly Hold[]> {
+  const settings = {
+    ...writeSettings(database, "reviewing the holds", displayTable(shape.name)),
+    settings: REVIEW_SETTINGS,
+  };
+  return await transaction(database.pool, settings, async (session) => {
+    await requireGrant(session, database, pipeline, grant);
+    const scope = [pipeline, grant.lane];
+    if (shape.givenUp !== null) await session.rows(reviveHoldsSql(database.tables, shape), scope);
+    await session.rows(dropVoidHoldsSql(database.tables, shape), scope);
+    return await readHolds(session, database.tables, pipeline, [grant.lane]);
+  });
+}

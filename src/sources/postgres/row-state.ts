@@ -1,0 +1,162 @@
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import type { ColumnFinder } from "./column-finder.ts";
+import {
+  CANDIDATES,
+  type ColumnInfo,
+  type ColumnNames,
+  FLAG_CANDIDATES,
+  isBoolean,
+  isText,
+  isTimestamp,
+} from "./column-names.ts";
+
+/** What a row says about itself and what is written into it. Conditions are never null. */
+export interface RowState {
+  /** Still waits, now or later: any flag says so. */
+  readonly unsettled: string;
+  /** May be sent now; implied by nothing else. `true` where rows have no time of their own. */
+  readonly available: string;
+  /**
+   * The part of `unsettled` that an index finds, and the rest: rows whose flags contradict each other. No index answers
+   * the question for both at once, and the rest is nearly always empty, hence it is looked for now and then. Null when
+   * there is no rest, or when no index is made for a flag, so that it makes no difference.
+   */
+  readonly main: string;
+  readonly strays: string | null;
+  readonly delivered: string;
+  /** When it was delivered, for retention; null where nothing tells. */
+  readonly deliveredAt: string | null;
+  /** Assignments. */
+  readonly markDelivered: string;
+  /** Assignments that use `f.reason`, `f.attempts` and `f.delay_ms` (null for the dead); null when there are none. */
+  readonly markFailed: string | null;
+  /** True for a row that was given up in the table itself; null where the table cannot say so. */
+  readonly givenUp: string | null;
+}
+
+interface Context {
+  readonly attempts: ColumnInfo | null;
+  readonly createdAt: ColumnInfo | null;
+  readonly indexes: readonly string[];
+}
+
+const STATUS = { pending: "'Pending'", delivered: "'Dispatched'", dead: "'Failed'" } as const;
+const DEAD_FOR_DAYS = 365;
+
+export function rowStateOf(finder: ColumnFinder, names: ColumnNames, context: Context): RowState {
+  const flags = findFlags(finder, names);
+  const status = finder.find({
+    role: "the status",
+    named: names.status,
+    candidates: CANDIDATES.status,
+    fits: isText,
+    type: "text or an enum",
+  });
+  const nextAttemptAt = finder.find({
+    role: "the time of the next attempt",
+    named: names.nextAttemptAt,
+    candidates: CANDIDATES.nextAttemptAt,
+    fits: isTimestamp,
+    type: "a timestamp",
+  });
+  const notes = failureNotes(finder, names, context.attempts);
+  if (status && (nextAttemptAt || flags.length === 0)) {
+    return statusState(status, nextAttemptAt, { flags, notes, createdAt: context.createdAt });
+  }
+  if (flags.length > 0) return flagState(flags, notes, context);
+  throw finder.missing("what is published", [...FLAG_CANDIDATES, "status with next_attempt_at"]);
+}
+
+function findFlags(finder: ColumnFinder, names: ColumnNames): readonly ColumnInfo[] {
+  const flags = names.flags ?? FLAG_CANDIDATES.filter((name) => finder.has(name));
+  return flags.map((name) => {
+    const isTime = names.flags === undefined && name !== "published";
+    const isYes = names.flags === undefined && name === "published";
+    return finder.require({
+      role: "what is published",
+      named: name,
+      candidates: [],
+      fits: (column) => (isBoolean(column) && !isTime) || (isTimestamp(column) && !isYes),
+      type: isTime ? "a timestamp" : isYes ? "boolean" : "boolean or a timestamp",
+    });
+  });
+}
+
+const unflagged = (flag: ColumnInfo): string => `${t(flag)} ${isBoolean(flag) ? "is not true" : "is null"}`;
+/** In the words in which people write the condition of their partial index. */
+const unflaggedAsIndexed = (flag: ColumnInfo): string => `${t(flag)} ${isBoolean(flag) ? "= false" : "is null"}`;
+const setFlag = (flag: ColumnInfo): string => `${set(flag)} = ${isBoolean(flag) ? "true" : "clock_timestamp()"}`;
+
+function flagState(flags: readonly ColumnInfo[], notes: readonly string[], context: Context): RowState {
+  const indexed = flags.find((flag) => context.indexes.some((index) => isIndexed(flag, index)));
+  const unsettled = `(${flags.map(unflagged).join(" or ")})`;
+  const isDivided = indexed !== undefined && (flags.length > 1 || isBoolean(indexed));
+  const main = isDivided ? unflaggedAsIndexed(indexed) : unsettled;
+  const deliveredAt = flags.find(isTimestamp) ?? context.createdAt;
+  return {
+    unsettled,
+    available: "true",
+    main,
+    strays: isDivided ? `(${main}) is not true and ${unsettled}` : null,
+    delivered: `not ${unsettled}`,
+    deliveredAt: deliveredAt ? t(deliveredAt) : null,
+    markDelivered: flags.map(setFlag).join(", "),
+    markFailed: notes.length > 0 ? notes.join(", ") : null,
+    givenUp: null,
+  };
+}
+
+/** Whether the index has the flag among its columns or in its condition. The table's own name stands before USING. */
+function isIndexed({ name }: ColumnInfo, index: string): boolean {
+  const definition = index.slice(index.indexOf(" USING "));
+  const words: readonly string[] = definition.match(/"(?:[^"]|"")+"|[\w$]+/g) ?? [];
+  return words.includes(name) || words.includes(quoteIdentifier(name));
+}
+
+interface StatusContext {
+  readonly flags: readonly ColumnInfo[];
+  readonly notes: readonly string[];
+  readonly createdAt: ColumnInfo | null;
+}
+
+function statusState(status: ColumnInfo, nextAttemptAt: ColumnInfo | null, context: StatusContext): RowState {
+  const pending = `${t(status)} = ${STATUS.pending}`;
+  const deliveredAt = context.flags.find(isTimestamp) ?? context.createdAt;
+  const givenUp = `${set(status)} = case when f.delay_ms is null then ${STATUS.dead} else ${t(status)} end`;
+  const postponed = nextAttemptAt ? [postpone(nextAttemptAt)] : [];
+  return {
+    unsettled: `coalesce(${pending}, false)`,
+    available: nextAttemptAt ? `(${t(nextAttemptAt)} is null or ${t(nextAttemptAt)} <= now())` : "true",
+    main: pending,
+    strays: null,
+    delivered: `coalesce(${t(status)} = ${STATUS.delivered}, false)`,
+    deliveredAt: deliveredAt ? t(deliveredAt) : null,
+    markDelivered: [`${set(status)} = ${STATUS.delivered}`, ...context.flags.map(setFlag)].join(", "),
+    markFailed: [givenUp, ...postponed, ...context.notes].join(", "),
+    givenUp: `coalesce(${t(status)} = ${STATUS.dead}, false)`,
+  };
+}
+
+function postpone(nextAttemptAt: ColumnInfo): string {
+  return `${set(nextAttemptAt)} = clock_timestamp() + case when f.delay_ms is null
+    then interval '${DEAD_FOR_DAYS} days' else f.delay_ms * interval '1 millisecond' end`;
+}
+
+/** Attempts and the last error are kept in the row wherever it has room for them. */
+function failureNotes(finder: ColumnFinder, names: ColumnNames, attempts: ColumnInfo | null): readonly string[] {
+  const lastError = finder.find({
+    role: "the last error",
+    named: names.lastError,
+    candidates: CANDIDATES.lastError,
+    fits: (column) => isText(column) && !column.isEnum,
+    type: "text",
+  });
+  const notes: string[] = [];
+  if (attempts) notes.push(`${set(attempts)} = least(f.attempts, 32767)`);
+  // The explicit cast cuts a long reason off where the column is short; an assignment would fail.
+  if (lastError) notes.push(`${set(lastError)} = f.reason::${lastError.type}`);
+  return notes;
+}
+
+const t = ({ name }: ColumnInfo): string => `t.${quoteIdentifier(name)}`;
+const set = ({ name }: ColumnInfo): string => quoteIdentifier(name);

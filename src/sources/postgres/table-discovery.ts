@@ -1,0 +1,145 @@
+import { RelayError } from "../../core/errors.ts";
+import { displayTable, parseTableName, quoteTable, type TableName } from "../../postgres/identifiers.ts";
+import type { Database } from "../../postgres/pool.ts";
+import type { Row, Session } from "../../postgres/session.ts";
+import { transaction } from "../../postgres/transaction.ts";
+import type { ColumnInfo, ColumnNames } from "./column-names.ts";
+import { shapeOf, type TableShape } from "./table-shape.ts";
+
+/** The names under which services keep their outbox. */
+const OUTBOX_TABLES = ["outbox", "outbox_events"] as const;
+
+/** A table of events; without a table, whichever of the usual names its schema has by then. */
+export interface TableReference {
+  readonly schema: string;
+  readonly table: string | null;
+}
+
+interface DiscoveryRequest {
+  /** `*` takes every schema that holds an outbox table. */
+  readonly schemas?: readonly string[] | "*";
+  /** More tables under other names, as `schema.table`. */
+  readonly tables?: readonly string[];
+}
+
+/**
+ * The tables to read. A schema that has none yet is returned as a reference without a table, so that its source
+ * reports what is missing and begins by itself when the table appears; the others are not held up by it.
+ */
+export async function discoverTables(
+  database: Database,
+  request: DiscoveryRequest,
+): Promise<readonly TableReference[]> {
+  const { schemas = [], tables = [] } = request;
+  const explicit = tables.map(parseTableName);
+  if (schemas.length === 0) return explicit;
+  const settings = readSettings(database, "looking for outbox tables");
+  const rows = await transaction(database.pool, settings, (session) =>
+    session.rows(
+      `select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where c.relkind in ('r', 'p') and c.relname = any($1::text[]) and not c.relispartition
+         and n.nspname <> $2 and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+       order by 1, 2`,
+      [OUTBOX_TABLES, database.relaySchema],
+    ),
+  );
+  const found = rows.map((row) => ({ schema: row[0] ?? "", table: row[1] ?? "" }));
+  if (schemas === "*") return unique([...found, ...explicit]);
+  const chosen = schemas.flatMap((schema): readonly TableReference[] => {
+    const inSchema = found.filter((table) => table.schema === schema);
+    return inSchema.length > 0 ? inSchema : [{ schema, table: null }];
+  });
+  return unique([...chosen, ...explicit]);
+}
+
+function unique(tables: readonly TableReference[]): readonly TableReference[] {
+  return [...new Map(tables.map((table) => [JSON.stringify([table.schema, table.table]), table])).values()];
+}
+
+/** Reads the table's shape from the catalogue. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED. */
+export async function readShape(
+  database: Database,
+  reference: TableReference,
+  names: ColumnNames = {},
+): Promise<TableShape> {
+  const settings = readSettings(database, "looking at the table", referenceName(reference));
+  return await transaction(database.pool, settings, async (session) => {
+    const { name, oid } = await findTable(session, reference);
+    await requireGrants(session, database, name, oid);
+    const columns = (await session.rows(COLUMNS_SQL, [oid])).map(columnInfoOf);
+    const indexes = await session.rows("select pg_get_indexdef(indexrelid) from pg_index where indrelid = $1::oid", [
+      oid,
+    ]);
+    const [encoding] = await session.rows("select current_setting('server_encoding')");
+    const facts = { name, columns, indexes: indexes.map((row) => row[0] ?? "") };
+    return shapeOf({ ...facts, serverEncoding: encoding?.[0] ?? "" }, names);
+  });
+}
+
+export function referenceName({ schema, table }: TableReference): string {
+  return table === null ? `${schema}.(${OUTBOX_TABLES.join(" or ")})` : displayTable({ schema, table });
+}
+
+async function findTable(session: Session, reference: TableReference): Promise<{ name: TableName; oid: string }> {
+  const { schema, table } = reference;
+  const candidates = table === null ? OUTBOX_TABLES : [table];
+  const rows = await session.rows(
+    `select c.relname, c.oid, c.relkind from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = $1 and c.relname = any($2::text[]) and c.relkind in ('r', 'p', 'v', 'm', 'f')
+     order by array_position($2::text[], c.relname::text)`,
+    [schema, candidates],
+  );
+  const found = rows.find((row) => row[2] === "r" || row[2] === "p");
+  if (found) return { name: { schema, table: found[0] ?? "" }, oid: found[1] ?? "" };
+  const why = rows.length > 0 ? "is not an ordinary table" : "does not exist";
+  throw new RelayError("TABLE_MISSING", `The table ${referenceName(reference)} ${why}`);
+}
+
+/** Asked of the catalogue before any statement fails, since the server's own message names neither schema nor role. */
+async function requireGrants(session: Session, database: Database, name: TableName, oid: string): Promise<void> {
+  const [row] = await session.rows(
+    `select has_schema_privilege($1, 'usage'), has_any_column_privilege($2::oid, 'select'),
+       has_any_column_privilege($2::oid, 'update'), current_user`,
+    [name.schema, oid],
+  );
+  const lacking = [
+    row?.[0] === "t" ? null : `USAGE on schema ${name.schema}`,
+    row?.[1] === "t" ? null : `SELECT on ${quoteTable(name)}`,
+    row?.[2] === "t" ? null : `UPDATE on ${quoteTable(name)}`,
+  ].filter((grant) => grant !== null);
+  if (lacking.length === 0) return;
+  const role = row?.[3] ?? database.role;
+  throw new RelayError("GRANT_MISSING", `The role ${role} lacks ${lacking.join(", ")}`);
+}
+
+// From pg_attribute: information_schema hides columns without a grant, which would look like a missing column.
+const COLUMNS_SQL = `
+select a.attname, format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, -1),
+  format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1), t.typtype = 'e',
+  a.attidentity <> '' or coalesce(pg_get_expr(d.adbin, d.adrelid) like 'nextval(%', false)
+from pg_attribute a
+join pg_type t on t.oid = a.atttypid
+left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where a.attrelid = $1::oid and a.attnum > 0 and not a.attisdropped
+order by a.attnum`;
+
+function columnInfoOf(row: Row): ColumnInfo {
+  return {
+    name: row[0] ?? "",
+    type: row[1] ?? "",
+    castType: row[2] ?? "",
+    baseType: row[3] ?? "",
+    isEnum: row[4] === "t",
+    isSequence: row[5] === "t",
+  };
+}
+
+function readSettings(database: Database, doing: string, table?: string) {
+  return {
+    context: database.errorContext(doing, table),
+    statementTimeoutMs: database.timeouts.statementMs,
+    readOnly: true,
+    // Types outside pg_catalog are then printed with their schema, so that a cast means the same everywhere.
+    settings: { search_path: "pg_catalog" },
+  };
+}

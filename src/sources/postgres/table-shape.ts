@@ -1,0 +1,187 @@
+import type { EventTable } from "../../postgres/event-table.ts";
+import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
+import { ColumnFinder } from "./column-finder.ts";
+import { CANDIDATES, type ColumnInfo, type ColumnNames, isInteger, isJson, isTimestamp } from "./column-names.ts";
+import { type RowState, rowStateOf } from "./row-state.ts";
+
+type Preset = "flag" | "worker" | "intent";
+
+/** How the payload is read. `computed`: only a conversion tells its size, so it is made once per row. */
+interface PayloadShape {
+  readonly kind: "bytea" | "text" | "computed";
+  /** The stored column, for its stored size. */
+  readonly column: string;
+  /** What is sent, as bytea or text. */
+  readonly body: string;
+}
+
+/**
+ * One table of events, as SQL fragments over its alias `t` with every name quoted. Computed once from the catalogue;
+ * all statements are made from it and none looks at a column by itself.
+ */
+export interface TableShape extends EventTable, RowState {
+  readonly preset: Preset;
+  readonly payload: PayloadShape;
+  /** The id and key as the events carry them. */
+  readonly idText: string;
+  readonly keyText: string;
+  readonly correlationText: string;
+  /** As text, null where there is none. */
+  readonly headersText: string;
+  readonly createdText: string;
+  /** Failures counted in the row itself; `null` where there is no such column. */
+  readonly attempts: string;
+  /** The column to order by, and whether it tells all rows apart. */
+  readonly order: { readonly column: string; readonly unique: boolean; readonly isCreatedAt: boolean };
+}
+
+interface TableFacts {
+  readonly name: TableName;
+  readonly columns: readonly ColumnInfo[];
+  /** The table's indexes, as the catalogue prints them. */
+  readonly indexes?: readonly string[];
+  /** In a database of encoding SQL_ASCII a text may hold bytes that are no UTF-8. */
+  readonly serverEncoding?: string;
+}
+
+const columnOf = ({ name }: ColumnInfo): string => `t.${quoteIdentifier(name)}`;
+
+/** Pure: the same facts give the same shape. Throws COLUMN_MISSING or COLUMN_MISTYPED. */
+export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape {
+  const finder = new ColumnFinder(facts.name, facts.columns);
+  const id = finder.require({ role: "the event's id", named: names.id, candidates: CANDIDATES.id });
+  const key = finder.find({ role: "the key", named: names.key, candidates: CANDIDATES.key });
+  const headers = finder.find({
+    role: "the headers",
+    named: names.headers,
+    candidates: CANDIDATES.headers,
+    fits: isJson,
+    type: "json or jsonb",
+  });
+  const correlation = finder.find({
+    role: "the correlation id",
+    named: names.correlationId,
+    candidates: CANDIDATES.correlationId,
+  });
+  const createdAt = findCreatedAt(finder, names);
+  const intent = finder.find({ role: "the intent", candidates: CANDIDATES.intent });
+  const { usesIntent, ...content } = contentOf(finder, names, intent, facts.serverEncoding === "SQL_ASCII");
+  const attempts = findAttempts(finder, names);
+  const rowState = rowStateOf(finder, names, { attempts, createdAt, indexes: facts.indexes ?? [] });
+  return {
+    name: facts.name,
+    quotedName: quoteTable(facts.name),
+    id: columnOf(id),
+    idType: id.castType,
+    idText: textOf(id),
+    key: key ? `${columnOf(key)}::text` : "null::text",
+    keyText: key ? textOf(key) : "null",
+    ...content,
+    headersText: headers ? `${columnOf(headers)}::text` : "null",
+    headersJson: headers ? headersJson(headers) : "null::jsonb",
+    correlationId: correlation ? `${columnOf(correlation)}::text` : "null::text",
+    correlationText: correlation ? textOf(correlation) : "null",
+    createdText: createdAt ? `${columnOf(createdAt)}::text` : "null",
+    createdAt: createdAt ? `${columnOf(createdAt)}::timestamptz` : "null::timestamptz",
+    attempts: attempts ? columnOf(attempts) : "null",
+    order: orderOf(finder, names, id, createdAt),
+    ...rowState,
+    preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag",
+  };
+}
+
+function findCreatedAt(finder: ColumnFinder, names: ColumnNames): ColumnInfo | null {
+  return finder.find(
+    {
+      role: "the time of creation",
+      named: names.createdAt,
+      candidates: CANDIDATES.createdAt,
+      fits: isTimestamp,
+      type: "a timestamp",
+    },
+    "strict",
+  );
+}
+
+function findAttempts(finder: ColumnFinder, names: ColumnNames): ColumnInfo | null {
+  return finder.find({
+    role: "the attempts",
+    named: names.attempts,
+    candidates: CANDIDATES.attempts,
+    fits: isInteger,
+    type: "an integer",
+  });
+}
+
+/** An intent stands in for a type or payload column that is not there. */
+function contentOf(finder: ColumnFinder, names: ColumnNames, intent: ColumnInfo | null, isAscii: boolean) {
+  const type = finder.find({ role: "the type", named: names.type, candidates: CANDIDATES.type });
+  const payload = finder.find({ role: "the payload", named: names.payload, candidates: CANDIDATES.payload }) ?? intent;
+  if (!type && !intent) throw finder.missing("the type", CANDIDATES.type);
+  if (!payload) throw finder.missing("the payload", CANDIDATES.payload);
+  const typeText = type ? `${columnOf(type)}::text` : intentType(intent!);
+  return {
+    // Compared byte by byte: collations of the user's may call different types equal, or not know LIKE.
+    eventType: `coalesce(${typeText}, '') collate "C"`,
+    payload: payloadShape(payload, isAscii),
+    payloadBytes: `coalesce(${payloadBytes(payload, isAscii)}, ''::bytea)`,
+    usesIntent: type === null || payload === intent,
+  };
+}
+
+/** `{"type": "NotifyUser", ..}`, `{"NotifyUser": {..}}` or `"NotifyUser"`. */
+function intentType(intent: ColumnInfo): string {
+  const column = columnOf(intent);
+  if (!isJson(intent)) return `${column}::text`;
+  const json = intent.baseType;
+  return `(case ${json}_typeof(${column})
+    when 'object' then coalesce(${column} ->> 'type', (select k from ${json}_object_keys(${column}) k limit 1))
+    when 'string' then ${column} #>> '{}' end)`;
+}
+
+function payloadShape(payload: ColumnInfo, isAscii: boolean): PayloadShape {
+  const column = columnOf(payload);
+  if (payload.baseType === "bytea") return { kind: "bytea", column, body: column };
+  if (isAscii) return { kind: "bytea", column, body: payloadBytes(payload, isAscii) };
+  const isPlain = payload.baseType === "text" || payload.baseType === "character varying";
+  return { kind: isPlain ? "text" : "computed", column, body: `${column}::text` };
+}
+
+function payloadBytes(payload: ColumnInfo, isAscii: boolean): string {
+  const column = columnOf(payload);
+  if (payload.baseType === "bytea") return column;
+  // To SQL_ASCII means: the bytes as they are, whatever they are.
+  return `convert_to(${column}::text, '${isAscii ? "SQL_ASCII" : "UTF8"}')`;
+}
+
+/** json holds more than jsonb can: such a value is kept as a text, so that a dead letter can always be written. */
+function headersJson(headers: ColumnInfo): string {
+  const column = columnOf(headers);
+  if (headers.baseType === "jsonb") return `${column}::jsonb`;
+  const isRisky = `position(chr(92) || 'u' in ${column}::text) > 0 or ${column}::text ~ '[0-9][eE]'`;
+  return `(case when ${isRisky} then to_jsonb(${column}::text) else ${column}::jsonb end)`;
+}
+
+function orderOf(finder: ColumnFinder, names: ColumnNames, id: ColumnInfo, createdAt: ColumnInfo | null) {
+  const chosen =
+    names.order === undefined
+      ? finder.first((column) => column.isSequence && isInteger(column))
+      : finder.require({ role: "the order", named: names.order, candidates: [] });
+  if (chosen) {
+    const unique = chosen.isSequence || chosen === id;
+    return { column: columnOf(chosen), unique, isCreatedAt: chosen === createdAt };
+  }
+  if (!createdAt) throw finder.missing("the order", ["an identity column", ...CANDIDATES.createdAt]);
+  return { column: columnOf(createdAt), unique: false, isCreatedAt: true };
+}
+
+/** The server prints these types the same way with and without a cast, which costs time per row. */
+const PRINTED_AS_TEXT = new Set(["uuid", "smallint", "integer", "bigint", "text", "character varying"]);
+
+function textOf(column: ColumnInfo): string {
+  return PRINTED_AS_TEXT.has(column.baseType) && !isDomain(column) ? columnOf(column) : `${columnOf(column)}::text`;
+}
+
+function isDomain({ baseType, castType }: ColumnInfo): boolean {
+  return baseType !== castType;
+}
