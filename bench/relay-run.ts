@@ -42,7 +42,7 @@ export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
   const child = spawn(
     process.execPath,
-    [...(run.nodeFlags ?? []), fileURLToPath(new URL("./relay-child-tmp.ts", import.meta.url))],
+    [...(run.nodeFlags ?? []), fileURLToPath(new URL("./relay-child.ts", import.meta.url))],
     {
       env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
       stdio: ["ignore", "pipe", "inherit"],

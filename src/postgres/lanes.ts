@@ -7,7 +7,7 @@ import type { Database } from "./pool.ts";
 import type { Row, Session } from "./session.ts";
 import { surveySql } from "./survey.sql.ts";
 import { takeLanesSql } from "./take-lanes.sql.ts";
-import { statement, transaction } from "./transaction.ts";
+import { glance, statement, transaction } from "./transaction.ts";
 
 /** A lane that has just changed hands. */
 export interface TakenLane {
@@ -22,8 +22,13 @@ export interface TakenLane {
 type OnTaken = (session: Session, taken: readonly TakenLane[]) => Promise<void>;
 
 export async function survey(database: Database, pipeline: string): Promise<Survey> {
-  const settings = writeSettings(database, "surveying the lanes");
-  const rows = await statement(database.pool, { ...settings, readOnly: true }, surveySql(database.tables, pipeline));
+  const context = database.errorContext("surveying the lanes");
+  const rows = await glance(
+    database.pool,
+    context,
+    database.timeouts.statementMs,
+    surveySql(database.tables, pipeline),
+  );
   const instances = rows.filter((row) => row[0] === null).map((row) => row[1] ?? "");
   return { instances: instances.sort(), lanes: rows.filter((row) => row[0] !== null).map(laneStateOf) };
 }

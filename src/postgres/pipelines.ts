@@ -40,7 +40,7 @@ export async function registerPipeline(
   return count;
 }
 
-const POLL_TIME_EVERY_MS = 10_000;
+const POLL_TIME_EVERY_MS = 30_000;
 
 /** Keeps `last_poll_time` for operators, but so rarely that it costs nothing; its failure never breaks a read. */
 export function pollTimeKeeper(database: Database, pipeline: string): () => Promise<void> {

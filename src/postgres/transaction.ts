@@ -69,6 +69,27 @@ export async function statement(pool: Pool, settings: TransactionSettings, text:
   }
 }
 
+/**
+ * One reading statement by itself: no transaction around it, no settings, only this side's own timeout. The cheapest
+ * question there is, for what is asked again and again.
+ */
+export async function glance(
+  pool: Pool,
+  context: ErrorContext,
+  timeoutMs: number,
+  text: string,
+): Promise<readonly Row[]> {
+  const held = await acquire(pool, { context, statementTimeoutMs: timeoutMs });
+  try {
+    const rows = await held.session.rows(text);
+    held.release();
+    return rows;
+  } catch (error) {
+    held.release();
+    throw translateError(error, context);
+  }
+}
+
 /** Begins a transaction and runs a first statement in it, in one round trip. */
 export async function openTransaction(
   pool: Pool,
@@ -129,6 +150,7 @@ function beginScript(settings: TransactionSettings): string {
   };
   if (settings.lockTimeoutMs !== undefined) local.lock_timeout = String(settings.lockTimeoutMs);
   if (settings.idleTimeoutMs !== undefined) local.idle_in_transaction_session_timeout = String(settings.idleTimeoutMs);
-  const sets = Object.entries(local).map(([name, value]) => `set local ${name} = ${quoteLiteral(value)}`);
-  return [`begin transaction ${modes.join(", ")}`, ...sets].join(";");
+  // One statement for all of them: an idle relay is measured by the statements it sends.
+  const sets = Object.entries(local).map(([name, value]) => `set_config('${name}', ${quoteLiteral(value)}, true)`);
+  return `begin transaction ${modes.join(", ")};select ${sets.join(", ")}`;
 }

@@ -1,8 +1,9 @@
-import { RelayError, reasonOf } from "../core/errors.ts";
+import { reasonOf } from "../core/errors.ts";
 import { InFlightSet } from "../core/in-flight.ts";
 import type { ClaimedEvent, LaneState, Run } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Lane } from "./lane.ts";
+import { isAsLeft, strayed } from "./lane-check.ts";
 import { Waker } from "./waker.ts";
 
 /** Held events read by id at a time. */
@@ -11,6 +12,8 @@ const HEADS_MAX = 100;
 const EXCEPT_KEYS_MAX = 1_000;
 /** A lane without room for so long is left out of the rest of the run, so that the others go on. */
 const STALL_MS = 100;
+/** Idle pauses are longer by up to this share, so that many relays do not ask in step. */
+const IDLE_SPREAD = 0.6;
 /** Looking for events may take this share of the time when there are none. */
 const IDLE_SHARE = 0.05;
 
@@ -125,7 +128,7 @@ export class Poller {
   #rest(startedMs: number): number {
     const { pollBusyMs, pollIntervalMs } = this.#context.timing;
     this.#idleMs = Math.min(pollIntervalMs, Math.max(pollBusyMs, this.#idleMs * 2));
-    const spreadMs = this.#idleMs === pollIntervalMs ? 0.4 * pollIntervalMs * this.#context.random.next() : 0;
+    const spreadMs = this.#idleMs === pollIntervalMs ? IDLE_SPREAD * pollIntervalMs * this.#context.random.next() : 0;
     const shareMs = Math.min(10 * pollIntervalMs, (this.#now() - startedMs) / IDLE_SHARE);
     return Math.max(this.#idleMs + spreadMs, shareMs);
   }
@@ -148,7 +151,7 @@ export class Poller {
     let exhausted = false;
     try {
       run = await this.#read(() => store.begin(this.#request(lanes)));
-      this.#leaveOutStrangers(open, run.lanes, acknowledged);
+      this.#leaveOutStrayed(open, run.lanes, acknowledged);
       while (!exhausted && open.rows < limits.runRowsMax && this.#now() - startedMs < limits.runMs) {
         const rows = await this.#roomForPage(open, startedMs);
         if (rows === 0) break;
@@ -178,21 +181,12 @@ export class Poller {
     };
   }
 
-  /**
-   * A lane that the run's snapshot shows in other hands, or behind what was acknowledged before it began (a database
-   * that forgot its last commits), is no longer what this process believes it to be.
-   */
-  #leaveOutStrangers(open: OpenRun, seen: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
+  #leaveOutStrayed(open: OpenRun, seen: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
     const states = new Map(seen.map((state) => [state.lane, state]));
-    for (const lane of open.lanes.values()) {
-      const { grant } = lane;
-      const state = states.get(grant.lane);
-      const isOurs = state?.owner === grant.owner && state.epoch === grant.epoch;
-      if (isOurs && state.settledBatch >= acknowledged.get(lane)!) continue;
-      open.leftOut.add(grant.lane);
-      lane.lost(
-        new RelayError("FENCED", `Lane ${grant.lane} of ${this.#context.name} is not as this instance left it.`),
-      );
+    for (const [number, lane] of open.lanes) {
+      if (isAsLeft(lane.grant, acknowledged.get(lane)!, states.get(number))) continue;
+      open.leftOut.add(number);
+      lane.lost(strayed(this.#context.name, number));
     }
   }
 

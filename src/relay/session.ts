@@ -1,4 +1,4 @@
-import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+import { isRelayError, reasonOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import { rotated } from "../core/rotated.ts";
 import type { LaneState, Survey } from "../ports/queue-store.ts";
@@ -8,6 +8,7 @@ import type { PipelineContext } from "./context.ts";
 import type { Destination } from "./destination.ts";
 import { fairShare } from "./fair-share.ts";
 import { Lane, type LaneHost } from "./lane.ts";
+import { isAsLeft, strayed } from "./lane-check.ts";
 import { Poller } from "./poller.ts";
 import type { Tenure } from "./tenure.ts";
 import { untilAborted } from "./until-aborted.ts";
@@ -143,8 +144,10 @@ export class Session implements LaneHost {
     while (!this.#isOver) {
       let pauseMs = timing.balanceMs;
       await this.#persist("balance", async () => {
+        const acknowledged = new Map(this.lanes().map((lane) => [lane, lane.settledBatch]));
         const survey = await this.#context.store.survey();
         if (this.#isOver) return;
+        this.#checkOwned(survey.lanes, acknowledged);
         await this.#balance(survey);
         // Nobody to share with: what changes is told by the reaper or found at the next look.
         if (survey.instances.length <= 1) pauseMs = Math.max(pauseMs, timing.leaseMs / 3);
@@ -155,7 +158,6 @@ export class Session implements LaneHost {
 
   async #balance(survey: Survey): Promise<void> {
     const { name } = this.#context;
-    this.#checkOwned(survey.lanes);
     const share = fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name);
     const owned = [...this.#lanes.values()].filter((lane) => lane.isOpen);
     for (const lane of owned.slice(share)) void this.#close(lane, () => lane.leave());
@@ -172,12 +174,13 @@ export class Session implements LaneHost {
     return state.owner === null || state.owner === this.#tenure.id || !living.has(state.owner);
   }
 
-  #checkOwned(states: readonly LaneState[]): void {
+  /** Also when nothing is to be read a lane may have been taken, or stepped back with a database that was restored. */
+  #checkOwned(states: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
     for (const state of states) {
       const lane = this.#lanes.get(state.lane);
-      if (lane === undefined || (state.owner === lane.grant.owner && state.epoch === lane.grant.epoch)) continue;
-      if (this.#closing.has(state.lane)) continue;
-      lane.lost(new RelayError("FENCED", `Lane ${state.lane} of ${this.#context.name} has another owner.`));
+      const settledBatch = lane === undefined ? undefined : acknowledged.get(lane);
+      if (lane === undefined || settledBatch === undefined || this.#closing.has(state.lane)) continue;
+      if (!isAsLeft(lane.grant, settledBatch, state)) lane.lost(strayed(this.#context.name, state.lane));
     }
   }
 

@@ -79,16 +79,20 @@ export class MemoryDatabase {
 
   /** Deletes the row, whatever its state, as an application or a person would. */
   delete(id: string): boolean {
-    return this.tables.commit(
-      () => this.tables.delete(this.tables.open, id) || this.tables.delete(this.tables.closed, id),
-    );
+    return this.tables.commit(() => {
+      this.tables.delete(this.tables.deadLetters, id);
+      return this.tables.delete(this.tables.open, id) || this.tables.delete(this.tables.closed, id);
+    });
   }
 
   /** Marks the row as delivered by somebody else. */
   mark(id: string): boolean {
-    const row = this.tables.open.get(id);
-    if (row === undefined) return false;
-    this.close(row, "DELIVERED");
+    const row = this.row(id);
+    if (row === undefined || row.state === "DELIVERED") return false;
+    this.tables.commit(() => {
+      this.tables.delete(this.tables.deadLetters, id);
+      this.close(row, "DELIVERED");
+    });
     return true;
   }
 

@@ -149,13 +149,8 @@ export class MemoryStore implements QueueStore {
         const row = this.#database.row(hold.id);
         if (row === undefined || row.state === "DELIVERED") tables.delete(holds, hold.id);
         else if (hold.state === "dead" && row.state === "PENDING") {
-          tables.put(holds, hold.id, {
-            ...hold,
-            state: "retrying",
-            parks: hold.key !== null,
-            attempts: 0,
-            dueAtMs: nowMs,
-          });
+          const anew = { attempts: 0, crashes: 0, errors: [], dueAtMs: nowMs };
+          tables.put(holds, hold.id, { ...hold, ...anew, state: "retrying", parks: hold.key !== null });
         }
       }
       return this.#holdsOf(grant.lane);

@@ -14,7 +14,13 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
-import { openTransaction, statement, type TransactionSettings, transaction } from "../../postgres/transaction.ts";
+import {
+  glance,
+  openTransaction,
+  statement,
+  type TransactionSettings,
+  transaction,
+} from "../../postgres/transaction.ts";
 import type { ColumnNames } from "./column-names.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
@@ -179,12 +185,15 @@ export class PostgresStore implements QueueStore {
   async #exists(scope: PendingScope, filter: PendingFilter, timeoutMs: number): Promise<boolean> {
     const condition = pendingCondition(scope, filter);
     const text = `select exists (select from ${scope.shape.quotedName} t where ${condition})`;
-    const [row] = await this.#read("looking for events", text, timeoutMs);
+    const { database } = this.#parts;
+    const context = database.errorContext("looking for events", displayTable(scope.shape.name));
+    const [row] = await glance(database.pool, context, timeoutMs, text);
     return row?.[0] === "t";
   }
 
-  async #read(doing: string, text: string, timeoutMs = this.#parts.database.timeouts.readMs): Promise<readonly Row[]> {
-    const settings = this.#readSettings(doing, timeoutMs, { jit: "off", work_mem: "64MB" });
+  async #read(doing: string, text: string): Promise<readonly Row[]> {
+    const { readMs } = this.#parts.database.timeouts;
+    const settings = this.#readSettings(doing, readMs, { jit: "off", work_mem: "64MB" });
     return await statement(this.#parts.database.pool, { ...settings, isolation: "read committed" }, text);
   }
 

@@ -23,4 +23,4 @@ export class StrayWatch {
   }
 }
 
-const LOOK_EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 10_000;

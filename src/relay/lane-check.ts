@@ -1,0 +1,14 @@
+import { RelayError } from "../core/errors.ts";
+import type { Grant, LaneState } from "../ports/queue-store.ts";
+
+/**
+ * Whether a lane is what its owner believes it to be. One in other hands is not, and neither is one behind what was
+ * acknowledged before the look began: the database forgot its last commits, and with them what memory takes for done.
+ */
+export function isAsLeft(grant: Grant, settledBatch: bigint, seen: LaneState | undefined): boolean {
+  return seen?.owner === grant.owner && seen.epoch === grant.epoch && seen.settledBatch >= settledBatch;
+}
+
+export function strayed(pipeline: string, lane: number): RelayError {
+  return new RelayError("FENCED", `Lane ${lane} of ${pipeline} is not as this instance left it.`);
+}
