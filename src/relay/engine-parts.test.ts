@@ -83,6 +83,7 @@ test("the attempts of a destination are those of its most patient route", () => 
   ];
   assert.equal(attemptsMaxOf(routes, "a"), 7);
   assert.equal(attemptsMaxOf(routes, "b"), 10);
+  assert.equal(attemptsMaxOf([{ destination: "c", onExhausted: "block" }], "c"), 2 ** 31 - 1);
 });
 
 test("a due hold is given out once, and news of events in flight is not overwritten by older knowledge", () => {

@@ -10,13 +10,22 @@ export interface FailurePolicy {
   readonly onExhausted: OnExhausted;
 }
 
+/** A count that no event reaches, and that fits an integer column. */
+const NEVER = 2_147_483_647;
+
 /** The attempts after which an event of this destination is exhausted, the most generous of its routes. */
 export function attemptsMaxOf(
-  routes: readonly { readonly destination: string; readonly retry?: RetryPolicy }[],
+  routes: readonly { readonly destination: string; readonly retry?: RetryPolicy; readonly onExhausted?: OnExhausted }[],
   destination: string,
 ): number {
-  const mine = routes.filter((route) => route.destination === destination).map((route) => route.retry ?? DEFAULT_RETRY);
-  return Math.max(...mine.map((retry) => (retry.kind === "schedule" ? retry.delaysMs.length + 1 : retry.attemptsMax)));
+  const mine = routes.filter((route) => route.destination === destination);
+  return Math.max(
+    ...mine.map(({ retry, onExhausted }) => (onExhausted === "block" ? NEVER : attemptsOf(retry ?? DEFAULT_RETRY))),
+  );
+}
+
+function attemptsOf(retry: RetryPolicy): number {
+  return retry.kind === "schedule" ? retry.delaysMs.length + 1 : retry.attemptsMax;
 }
 
 /** What becomes of an event that failed for its own sake for the n-th time. */

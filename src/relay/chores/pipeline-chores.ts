@@ -5,6 +5,8 @@ import { Chore } from "./chore.ts";
 /** Delivered rows are deleted in steps of this many. */
 const PRUNE_ROWS = 1_000;
 const PRUNE_EVERY_MS = 5_000;
+/** Enough to keep up with any drain, few enough to leave the database its breath. */
+const PRUNE_STEPS = 200;
 const STALE_ROWS = 1_000;
 
 export interface ChoreHost {
@@ -37,7 +39,10 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
     chores.push(
       chore("prune", PRUNE_EVERY_MS, async () => {
         if (!ownsFirstLane()) return;
-        const count = await store.prune(retentionMs, PRUNE_ROWS);
+        let count = 0;
+        for (let step = 0; step < PRUNE_STEPS && count === step * PRUNE_ROWS; step += 1) {
+          count += await store.prune(retentionMs, PRUNE_ROWS);
+        }
         if (count > 0) events.emit("EventsPruned", { pipeline, count });
       }),
     );

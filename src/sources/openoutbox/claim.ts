@@ -1,0 +1,82 @@
+import type { ClaimedEvent, Grant, Heads, PipelineSpec, RunRequest } from "../../ports/queue-store.ts";
+import { displayTable, quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
+import { requireGrant, writeSettings } from "../../postgres/lanes.ts";
+import type { Database } from "../../postgres/pool.ts";
+import type { Row } from "../../postgres/session.ts";
+import { statement, transaction } from "../../postgres/transaction.ts";
+import { claimSql } from "./claim.sql.ts";
+import { claimHeadsSql } from "./claim-heads.sql.ts";
+import { COLUMN } from "./event-columns.ts";
+import { readEvents } from "./event-reader.ts";
+import { findGoneSql } from "./find-gone.sql.ts";
+import type { QueueScope } from "./openoutbox-table.ts";
+
+/** One pipeline of the table, as far as its statements need to know it. */
+export interface Queue {
+  readonly database: Database;
+  readonly spec: PipelineSpec;
+  readonly scope: QueueScope;
+  readonly hasOrderIndex: boolean;
+}
+
+/**
+ * Leaves the planner only the index in its order, also on a small table, where a sort would be cheaper but would mix
+ * up equal times. The memory keeps the subplans hashed that leave holds and types out: by their estimate they must
+ * fit, or they would be searched once per row.
+ */
+export const CLAIM_SETTINGS = {
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  enable_sort: "off",
+  enable_incremental_sort: "off",
+  jit: "off",
+  work_mem: "256MB",
+};
+
+/** Rows are looked up by primary key, however small the table is. */
+export const BY_ID_SETTINGS = { enable_seqscan: "off", enable_hashjoin: "off", enable_mergejoin: "off", jit: "off" };
+
+export async function claim(
+  queue: Queue,
+  request: RunRequest,
+  rows: number,
+  bytes: number,
+): Promise<readonly ClaimedEvent[]> {
+  const { database, spec, scope, hasOrderIndex } = queue;
+  const [first, ...others] = request.grants;
+  if (first === undefined) return [];
+  const settings = {
+    ...writeSettings(database, "claiming events", displayTable(scope.table.name)),
+    settings: hasOrderIndex ? CLAIM_SETTINGS : { jit: "off", work_mem: CLAIM_SETTINGS.work_mem },
+  };
+  const text = claimSql(scope, { ...request, spec, grants: [first, ...others], rows, bytes, hasOrderIndex });
+  const found = await statement(database.pool, settings, text);
+  await forgetDeadLetters(queue, found);
+  return readEvents(found, spec);
+}
+
+/** A dead event that parked nobody has no hold to be revived: when a person sets it back, it simply comes again. */
+async function forgetDeadLetters({ database, scope }: Queue, rows: readonly Row[]): Promise<void> {
+  const ids = rows.filter((row) => row[COLUMN.hasFailed] === "t").map((row) => row[COLUMN.id] ?? "");
+  if (ids.length === 0) return;
+  const text = `delete from ${scope.tables.failedEvents}
+    where pipeline = ${quoteLiteral(scope.pipeline)} and original_event_id = any(${quoteArray(ids)}::text[])`;
+  await statement(database.pool, writeSettings(database, "forgetting dead letters"), text);
+}
+
+export async function claimHeads(queue: Queue, grant: Grant, ids: readonly string[]): Promise<Heads> {
+  const { database, spec, scope } = queue;
+  if (ids.length === 0) return { events: [], gone: [] };
+  const settings = {
+    ...writeSettings(database, "claiming held events", displayTable(scope.table.name)),
+    settings: BY_ID_SETTINGS,
+  };
+  return await transaction(database.pool, settings, async (session) => {
+    await requireGrant(session, database, scope.pipeline, grant);
+    const rows = await session.rows(claimHeadsSql(scope, spec, grant, ids));
+    const events = readEvents(rows, spec);
+    if (events.length === ids.length) return { events, gone: [] };
+    const gone = await session.rows(findGoneSql(scope, grant.owner, ids));
+    return { events, gone: gone.map((row) => row[0] ?? "") };
+  });
+}

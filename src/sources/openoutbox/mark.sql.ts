@@ -1,0 +1,36 @@
+import type { Settlement } from "../../ports/queue-store.ts";
+import { fenceSql } from "../../postgres/fence.sql.ts";
+import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
+import { GIVE_BACK, oursCondition, type QueueScope } from "./openoutbox-table.ts";
+
+/**
+ * Moves the lane on, marks the delivered rows, gives back what was not sent and deletes holds; or changes nothing when
+ * the fence has no row. Only rows that are still ours are touched. Returns one row: how many fences (0 or 1), and the
+ * marked ids as JSON only when they are not as many as were asked for.
+ */
+export function markSql(scope: QueueScope, settlement: Settlement): string {
+  const { table, tables, pipeline } = scope;
+  const { grant, delivered, handedBack, releasedHolds } = settlement;
+  const ours = (ids: readonly string[]) =>
+    `from fence where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(scope, grant.owner)}`;
+  const parts = [`fence as (${fenceSql(tables, pipeline, settlement)})`];
+  if (delivered.length > 0) {
+    parts.push(`marked as (
+  update ${table.quotedName} t set status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null,
+    updated_at = now()
+  ${ours(delivered)} returning t.event_id as id)`);
+  }
+  if (handedBack.length > 0) {
+    parts.push(`handed_back as (
+  update ${table.quotedName} t set status = 'PENDING', ${GIVE_BACK} ${ours(handedBack)})`);
+  }
+  if (releasedHolds.length > 0) {
+    parts.push(`released as (
+  delete from ${tables.holds} h using fence
+  where h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = any(${quoteArray(releasedHolds)}::text[]))`);
+  }
+  const marked = `case when (select count(*) from marked) <> ${delivered.length}
+    then (select coalesce(json_agg(id), '[]') from marked)::text end`;
+  return `with ${parts.join(",\n")}
+select (select count(*) from fence), ${delivered.length > 0 ? marked : "null"}`;
+}

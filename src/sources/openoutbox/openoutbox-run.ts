@@ -1,0 +1,24 @@
+import type { ClaimedEvent, LaneState, Run } from "../../ports/queue-store.ts";
+
+/**
+ * A run holds nothing open: each page is a claim of its own, made from what waits at that moment. What was claimed is
+ * never shown again by itself.
+ */
+export class OpenOutboxRun implements Run {
+  readonly lanes: readonly LaneState[];
+  readonly #claim: (rows: number, bytes: number) => Promise<readonly ClaimedEvent[]>;
+  #ended = false;
+
+  constructor(lanes: readonly LaneState[], claim: (rows: number, bytes: number) => Promise<readonly ClaimedEvent[]>) {
+    this.lanes = lanes;
+    this.#claim = claim;
+  }
+
+  async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
+    return this.#ended ? [] : await this.#claim(rows, bytes);
+  }
+
+  async end(): Promise<void> {
+    this.#ended = true;
+  }
+}

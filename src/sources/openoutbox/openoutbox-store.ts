@@ -1,0 +1,148 @@
+import type {
+  DurableClaims,
+  Grant,
+  PipelineSpec,
+  QueueStore,
+  Run,
+  RunRequest,
+  Settlement,
+  TypeRule,
+} from "../../ports/queue-store.ts";
+import { displayTable, quoteLiteral, type TableName } from "../../postgres/identifiers.ts";
+import { laneStateOf, survey, writeSettings } from "../../postgres/lanes.ts";
+import { requireSchema } from "../../postgres/migrations/migrate.ts";
+import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
+import type { Database } from "../../postgres/pool.ts";
+import type { Row } from "../../postgres/session.ts";
+import { statement, transaction } from "../../postgres/transaction.ts";
+import { CLAIM_SETTINGS, claim, claimHeads, type Queue } from "./claim.ts";
+import { releaseLane, takeLanes } from "./lane-handover.ts";
+import { OpenOutboxClaims } from "./openoutbox-claims.ts";
+import { OpenOutboxRun } from "./openoutbox-run.ts";
+import { eventTable, laneSql } from "./openoutbox-table.ts";
+import { pendingCondition } from "./pending-condition.ts";
+import { Pruner } from "./pruner.ts";
+import { reviewHolds } from "./review-holds.ts";
+import { settle } from "./settle.ts";
+import { checkTable } from "./table-check.ts";
+import { unroutedSql } from "./unrouted.sql.ts";
+
+interface StoreParts {
+  readonly database: Database;
+  readonly table: TableName;
+  readonly spec: PipelineSpec;
+  readonly leaseMs: number;
+  readonly lockPrefix: string;
+  /** The rules of all pipelines of the source; null when one of them takes everything. */
+  readonly allRules: () => readonly (readonly TypeRule[])[] | null;
+}
+
+/** What the column holds; a limit beyond it is none. */
+const ATTEMPTS_MAX = 2_147_483_647;
+
+export class OpenOutboxStore implements QueueStore {
+  readonly durableClaims: DurableClaims;
+  readonly #parts: StoreParts;
+  readonly #keepPollTime: () => Promise<void>;
+  readonly #pruner = new Pruner();
+  #queue: Queue | null = null;
+
+  constructor(parts: StoreParts) {
+    this.#parts = parts;
+    this.#keepPollTime = pollTimeKeeper(parts.database, parts.spec.name);
+    this.durableClaims = new OpenOutboxClaims(parts.leaseMs, () => this.#ready());
+  }
+
+  async prepare(): Promise<{ readonly lanes: number }> {
+    const { database, table, spec, lockPrefix } = this.#parts;
+    await requireSchema(database);
+    const { hasOrderIndex } = await checkTable(database, table);
+    const laneCount = await transaction(database.pool, writeSettings(database, "preparing the pipeline"), (session) =>
+      registerPipeline(session, database, { name: spec.name, source: table, lanes: spec.lanes }),
+    );
+    const { name: pipeline, types } = spec;
+    const attemptsMax = Math.min(Math.ceil(spec.attemptsMax), ATTEMPTS_MAX);
+    const { tables } = database;
+    const scope = { table: eventTable(table), tables, pipeline, types, laneCount, attemptsMax, lockPrefix };
+    this.#queue = { database, spec, scope, hasOrderIndex };
+    return { lanes: laneCount };
+  }
+
+  survey() {
+    return survey(this.#parts.database, this.#parts.spec.name);
+  }
+
+  async takeOver(owner: string, lanes: readonly number[]) {
+    return await takeLanes(await this.#ready(), owner, lanes);
+  }
+
+  async release(grant: Grant): Promise<void> {
+    await releaseLane(await this.#ready(), grant);
+  }
+
+  async probe(grants: readonly Grant[]): Promise<boolean> {
+    const { scope } = await this.#ready();
+    await this.#keepPollTime();
+    if (grants.length === 0) return false;
+    const isAll = new Set(grants.map(({ lane }) => lane)).size === scope.laneCount;
+    const inLanes = isAll ? "true" : `${laneSql(scope)} in (${grants.map(({ lane }) => lane).join(", ")})`;
+    const condition = pendingCondition(scope, { exceptKeys: [], exceptTypes: [] });
+    const [row] = await this.#read(
+      "looking for events",
+      `select exists (select from ${scope.table.quotedName} t where ${condition} and ${inLanes})`,
+    );
+    return row?.[0] === "t";
+  }
+
+  async begin(request: RunRequest): Promise<Run> {
+    const queue = await this.#ready();
+    await this.#keepPollTime();
+    const lanes = request.grants.map(({ lane }) => lane);
+    const rows = await this.#read(
+      "reading the lanes",
+      `select lane, owner, epoch, settled_batch from ${queue.scope.tables.lanes}
+       where pipeline = ${quoteLiteral(queue.scope.pipeline)} and lane in (${lanes.join(", ") || "null"}) order by lane`,
+    );
+    return new OpenOutboxRun(rows.map(laneStateOf), (count, bytes) => claim(queue, request, count, bytes));
+  }
+
+  async claimHeads(grant: Grant, ids: readonly string[]) {
+    return await claimHeads(await this.#ready(), grant, ids);
+  }
+
+  async settle(settlement: Settlement) {
+    return await settle(await this.#ready(), settlement);
+  }
+
+  async reviewHolds(grant: Grant) {
+    return await reviewHolds(await this.#ready(), grant);
+  }
+
+  async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
+    const rules = this.#parts.allRules();
+    if (rules === null) return [];
+    const { scope } = await this.#ready();
+    const rows = await this.#read("looking for unrouted events", unroutedSql(scope.table, rules));
+    return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
+  }
+
+  async prune(olderThanMs: number, rows: number): Promise<number> {
+    return await this.#pruner.prune(await this.#ready(), olderThanMs, rows);
+  }
+
+  async #ready(): Promise<Queue> {
+    if (this.#queue === null) await this.prepare();
+    return this.#queue!;
+  }
+
+  async #read(doing: string, text: string): Promise<readonly Row[]> {
+    const { database, table } = this.#parts;
+    const settings = {
+      context: database.errorContext(doing, displayTable(table)),
+      statementTimeoutMs: database.timeouts.readMs,
+      readOnly: true,
+      settings: { jit: "off", work_mem: CLAIM_SETTINGS.work_mem },
+    };
+    return await statement(database.pool, settings, text);
+  }
+}

@@ -1,0 +1,87 @@
+import type { TypeFilter, TypeRule } from "../../ports/queue-store.ts";
+import type { EventTable } from "../../postgres/event-table.ts";
+import { quoteLiteral, quoteTable, type TableName } from "../../postgres/identifiers.ts";
+import type { RelayTables } from "../../postgres/relay-tables.ts";
+
+export const DEFAULT_TABLE: TableName = { schema: "public", table: "openoutbox_events" };
+/** Where this header is set, it is the event's correlation id. The table has no column for one. */
+export const CORRELATION_HEADER = "correlation-id";
+
+/** The table, and what of it belongs to one pipeline. */
+export interface QueueScope {
+  readonly table: EventTable;
+  readonly tables: RelayTables;
+  readonly pipeline: string;
+  readonly types: TypeFilter;
+  readonly laneCount: number;
+  /** From this attempt on a reaped event is dead. */
+  readonly attemptsMax: number;
+  /** What stands before our instance's id in `locked_by`, for people; empty for none. */
+  readonly lockPrefix: string;
+}
+
+/** How the shared statements see the table. */
+export function eventTable(name: TableName): EventTable {
+  return {
+    name,
+    quotedName: quoteTable(name),
+    id: "t.event_id",
+    idType: "uuid",
+    eventType: "coalesce(t.event_type, '')",
+    key: "t.partition_key",
+    payloadBytes: "coalesce(t.payload, '')",
+    headersJson: "t.headers",
+    correlationId: `t.headers ->> ${quoteLiteral(CORRELATION_HEADER)}`,
+    createdAt: "t.created_at",
+    unsettled: "t.status <> 'DELIVERED'",
+  };
+}
+
+/** What `locked_by` says while this instance has the row. */
+export function lockedBy({ lockPrefix }: QueueScope, owner: string): string {
+  return lockPrefix + owner;
+}
+
+/** The instance behind `locked_by`, whatever stands before its id. For a foreign relay it is no id of ours. */
+export const LOCK_OWNER = "right(t.locked_by, 36)";
+
+/** For rows that are looked up by id: `=` would lead the planner to the index of all claims, which it takes for empty. */
+export function oursCondition(scope: QueueScope, owner: string): string {
+  return `t.status is not distinct from 'DELIVERING' and t.locked_by = ${quoteLiteral(lockedBy(scope, owner))}`;
+}
+
+/**
+ * Assignments that end a claim without an outcome.
+ *
+ * Every update moves a row behind those that it ties with: events of one transaction have equal times, and only the
+ * place in the table tells their order. So a row that is given back gets an `available_at` long past, in the order of
+ * the claims (`locked_at` differs by microseconds within one): it comes before what was never claimed, and what was
+ * given back keeps its order, however often that happens.
+ */
+export const GIVE_BACK = `locked_by = null, locked_at = null, updated_at = now(),
+  available_at = least(t.available_at, t.locked_at - interval '1 year')`;
+
+/** The hash slice of a row's key; a row without key goes by its id. `collate "C"`: equal means equal bytes. */
+export function laneSql({ laneCount }: QueueScope): string {
+  if (laneCount === 1) return "0::bigint";
+  const hash = `hashtextextended(coalesce(t.partition_key, t.event_id::text) collate "C", 0)`;
+  return `mod(${hash} & 9223372036854775807, ${laneCount})`;
+}
+
+export function mineCondition({ types }: QueueScope): string {
+  return types === null ? "true" : typeCondition(types, "mine");
+}
+
+/** `mine`: the first rule that matches says so. `unmatched`: no rule of the list matches. */
+export function typeCondition(rules: readonly TypeRule[], which: "mine" | "unmatched"): string {
+  if (rules.length === 0) return which === "mine" ? "false" : "true";
+  const arms = rules.map(({ pattern, mine }) => `when ${matches(pattern)} then ${mine}`).join(" ");
+  return which === "mine" ? `(case ${arms} else false end)` : `(case ${arms} end) is null`;
+}
+
+function matches(pattern: string): string {
+  if (pattern === "*") return "true";
+  if (!pattern.includes("*")) return `t.event_type collate "C" = ${quoteLiteral(pattern)}`;
+  const like = pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
+  return `t.event_type collate "C" like ${quoteLiteral(like)}`;
+}

@@ -1,0 +1,18 @@
+import { LOCK_OWNER, mineCondition, type QueueScope } from "./openoutbox-table.ts";
+import { reapAssignments, reapedColumns } from "./reaped-rows.ts";
+
+/**
+ * Takes claims away that are older than their lease and that no living instance of ours holds: foreign relays that
+ * died, or a row whose lock nobody signed. An instance lives until its row is deleted. A claim without a time has no
+ * lease at all.
+ */
+export const reapStaleSql = (scope: QueueScope, leaseMs: number, rows: number): string => `
+with stale as materialized (
+  select t.ctid as place from ${scope.table.quotedName} t
+  where t.status = 'DELIVERING' and ${mineCondition(scope)}
+    and (t.locked_at is null or t.locked_at < now() - ${Math.ceil(leaseMs)} * interval '1 millisecond')
+    and (t.locked_by is null or ${LOCK_OWNER} not in (select i.id::text from ${scope.tables.instances} i))
+  order by t.locked_at limit ${Math.max(0, Math.floor(rows))} for update of t skip locked)
+update ${scope.table.quotedName} t set ${reapAssignments(scope, "true")}
+from stale s where t.ctid = s.place
+returning ${reapedColumns(scope)}`;

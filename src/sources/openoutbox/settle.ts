@@ -1,0 +1,82 @@
+import type { Failure, Settlement, SettleResult } from "../../ports/queue-store.ts";
+import { deleteHolds, failureColumns, writeFailures, writeSuspects } from "../../postgres/holds.ts";
+import { displayTable, quoteArray } from "../../postgres/identifiers.ts";
+import { fenced, writeSettings } from "../../postgres/lanes.ts";
+import type { Row, Session } from "../../postgres/session.ts";
+import { statement, transaction } from "../../postgres/transaction.ts";
+import { BY_ID_SETTINGS, type Queue } from "./claim.ts";
+import { failSql } from "./fail.sql.ts";
+import { markSql } from "./mark.sql.ts";
+import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
+
+/**
+ * Writes what became of claimed events. Without failures it is one statement in one round trip: the fence in it makes
+ * it change nothing once the lane has changed hands. Failures follow in the same transaction, behind the fence's lock
+ * on the lane's row.
+ */
+export async function settle({ database, scope }: Queue, settlement: Settlement): Promise<SettleResult> {
+  const settings = {
+    ...writeSettings(database, "settling", displayTable(scope.table.name)),
+    settings: BY_ID_SETTINGS,
+  };
+  const mark = markSql(scope, settlement);
+  if (settlement.failed.length === 0 && settlement.suspects.length === 0) {
+    const [row] = await statement(database.pool, settings, mark);
+    return { missing: missingOf(row, scope, settlement) };
+  }
+  return await transaction(database.pool, settings, async (session) => {
+    const [row] = await session.rows(mark);
+    const missing = missingOf(row, scope, settlement);
+    const unsuspected = await suspect(session, scope, settlement);
+    const unfailed = await fail(session, scope, settlement);
+    return { missing: [...missing, ...unsuspected, ...unfailed] };
+  });
+}
+
+function missingOf(row: Row | undefined, scope: QueueScope, { grant, delivered }: Settlement): readonly string[] {
+  if (row?.[0] !== "1") throw fenced(scope.pipeline, grant);
+  if (row[1] == null) return [];
+  const marked: unknown = JSON.parse(row[1]);
+  const ids = new Set(Array.isArray(marked) ? marked : []);
+  return delivered.filter((id) => !ids.has(id));
+}
+
+async function suspect(session: Session, scope: QueueScope, { grant, suspects }: Settlement): Promise<string[]> {
+  if (suspects.length === 0) return [];
+  const ids = suspects.map(({ id }) => id);
+  const rows = await session.rows(
+    `select t.event_id from ${scope.table.quotedName} t
+     where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(scope, grant.owner)}`,
+  );
+  const ours = new Set(rows.map((row) => row[0]));
+  const holdScope = { tables: scope.tables, pipeline: scope.pipeline, lane: grant.lane };
+  await writeSuspects(
+    session,
+    holdScope,
+    suspects.filter(({ id }) => ours.has(id)),
+  );
+  return ids.filter((id) => !ours.has(id));
+}
+
+/** The rows first: what is no longer ours there gets neither a hold nor a dead letter. */
+async function fail(session: Session, scope: QueueScope, { grant, failed }: Settlement): Promise<string[]> {
+  if (failed.length === 0) return [];
+  const [ids, , reasons, attempts, delays] = failureColumns(failed);
+  const values = [scope.pipeline, ids, reasons, attempts, delays];
+  const rows = await session.rows(failSql(scope, grant.owner), values);
+  const ours = new Set(rows.map((row) => row[0]));
+  const written = failed.filter(({ id }) => ours.has(id));
+  const holdScope = { tables: scope.tables, pipeline: scope.pipeline, lane: grant.lane };
+  await writeFailures(session, holdScope, scope.table, written);
+  await deleteHolds(
+    session,
+    holdScope,
+    written.filter(isDeadAndAlone).map(({ id }) => id),
+  );
+  return failed.filter(({ id }) => !ours.has(id)).map(({ id }) => id);
+}
+
+/** A dead row is never read again, so it needs a hold only to keep the later ones of its key waiting. */
+function isDeadAndAlone({ key, next }: Failure): boolean {
+  return next.kind === "dead" && (key === null || !next.parks);
+}
