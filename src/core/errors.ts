@@ -63,6 +63,18 @@ export function isRelayError(error: unknown, code?: ErrorCode): error is RelayEr
   return error instanceof RelayError && (code === undefined || error.code === code);
 }
 
+const EFFECT_UNKNOWN: ReadonlySet<ErrorCode> = new Set([
+  "FENCED",
+  "LEASE_LOST",
+  "DATABASE_UNREACHABLE",
+  "IDENTITY_CHANGED",
+]);
+
+/** True when the source itself refused a write: then nothing of it took effect, and it may be tried again as it is. */
+export function tookNoEffect(error: unknown): error is RelayError {
+  return error instanceof RelayError && !EFFECT_UNKNOWN.has(error.code);
+}
+
 /** One line for a log, a hold or a dead letter, whatever was thrown; bounded, since it is stored per attempt. */
 export function reasonOf(error: unknown, lengthMax = 2_000): string {
   const text = error instanceof Error ? error.message || error.name : String(error);

@@ -143,8 +143,8 @@ export interface Heads {
  * One pipeline's events and progress. Reading, fencing and settling are one port, because fencing only holds if
  * progress and rows commit together.
  *
- * Any method may throw a RelayError. DATABASE_BUSY is a promise that nothing took effect (deadlock, serialization
- * failure, lock or statement timeout); after any other error the effect is unknown.
+ * Any method may throw a RelayError. DATABASE_UNREACHABLE means that nobody knows whether it took effect, FENCED that
+ * the caller owns nothing any more; every other code is a promise that nothing took effect (see `tookNoEffect`).
  */
 export interface QueueStore {
   /** Checks the table and makes sure that the pipeline's lanes exist. Legal to repeat; safe beside others. */

@@ -36,8 +36,14 @@ export interface TechnicalEventMap {
     readonly failed: number;
     readonly durationMs: number;
   };
-  /** The database had no time for a settle (locks, deadlock); it is tried again, the lane waits. */
-  SettleDelayed: { readonly pipeline: string; readonly lane: number; readonly tries: number; readonly reason: string };
+  /** The database refused a settle (locks, a deadlock, a missing grant); it is tried again, the lane waits. */
+  SettleDelayed: {
+    readonly pipeline: string;
+    readonly lane: number;
+    readonly code: ErrorCode;
+    readonly tries: number;
+    readonly reason: string;
+  };
   RunEnded: { readonly pipeline: string; readonly rows: number; readonly claimed: number; readonly durationMs: number };
   InstanceJoined: { readonly instance: string };
   InstanceLost: { readonly instance: string; readonly reason: string };

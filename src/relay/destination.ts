@@ -177,9 +177,14 @@ export class Destination {
     void this.#options.clock.sleep(waitMs, this.#closed.signal).then(() => this.#wake());
   }
 
-  /** In a different order each time: the one probe that an open circuit admits must not always be the same event. */
+  /**
+   * In a different order each time: the one probe that an open circuit admits must not always be the same event. And
+   * not before this turn is over: who told of the outcome has yet to hold the key back that failed.
+   */
   #wake(): void {
-    for (const waker of rotated([...this.#wakers], this.#wakes++)) waker();
+    queueMicrotask(() => {
+      for (const waker of rotated([...this.#wakers], this.#wakes++)) waker();
+    });
   }
 
   #now(): number {

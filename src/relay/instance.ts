@@ -30,6 +30,7 @@ export class Instance {
   readonly #options: InstanceOptions;
   readonly #stopping = new AbortController();
   #sessions: Session[] = [];
+  #tenure: Tenure | null = null;
   #running: Promise<void> | null = null;
 
   constructor(options: InstanceOptions) {
@@ -42,15 +43,18 @@ export class Instance {
 
   /** Hands everything over in good order; what is not finished within `graceMs` is given up. */
   async stop(graceMs: number): Promise<void> {
-    const grace = new AbortController();
+    const { clock } = this.#options;
     this.#stopping.abort();
-    const graceful = Promise.all(this.#sessions.map((session) => session.stop()));
-    void this.#options.clock.sleep(graceMs, grace.signal).then(() => {
-      if (!grace.signal.aborted) for (const session of this.#sessions) void session.abandon();
+    const over = new AbortController();
+    const grace = clock.sleep(graceMs, over.signal).then(async () => {
+      if (over.signal.aborted) return;
+      this.#tenure?.lose("it was stopped, and the time for that was over");
+      // Whoever hangs in a call that is not answered is left behind.
+      await clock.sleep(graceMs / 4, over.signal);
     });
-    await graceful;
-    grace.abort();
-    await this.#running;
+    const graceful = Promise.all(this.#sessions.map((session) => session.stop())).then(() => this.#running);
+    await Promise.race([graceful, grace]);
+    over.abort();
   }
 
   sessions(): readonly Session[] {
@@ -61,7 +65,9 @@ export class Instance {
     while (!this.#stopping.signal.aborted) {
       const tenure = await this.#join();
       if (tenure === null) return;
-      await this.#serve(tenure);
+      this.#tenure = tenure;
+      if (this.#stopping.signal.aborted) await this.#leave(tenure);
+      else await this.#serve(tenure);
     }
   }
 
@@ -101,7 +107,6 @@ export class Instance {
     void reaper.stop();
     if (tenure.isAlive()) await this.#leave(tenure);
     else events.emit("InstanceLost", { instance: tenure.id, reason: tenure.reason });
-    tenure.lose("left");
     await heartbeat;
     await reaper.stop();
   }
@@ -113,6 +118,7 @@ export class Instance {
       // Not told in good order: the others find out when the lease ends. The lanes are released already.
       this.#tellAll(error);
     }
+    tenure.lose("it left");
   }
 
   async #beat(tenure: Tenure): Promise<void> {

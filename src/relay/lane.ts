@@ -1,16 +1,16 @@
-import { RelayError, reasonOf } from "../core/errors.ts";
+import { RelayError, reasonOf, tookNoEffect } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import type { Failed } from "../core/outcome.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
-import { messageOf } from "../routing/routes.ts";
 import type { PipelineContext } from "./context.ts";
 import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
-import { DEFAULT_RETRY, type FailurePolicy, nextAfterFailure } from "./failure-rule.ts";
+import { nextAfterFailure } from "./failure-rule.ts";
 import { HoldBook } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
+import { policyFor, translate } from "./translation.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
 const BY_ID = 0;
@@ -37,6 +37,10 @@ export interface LaneHost {
   laneShare(): number;
   /** Resolves when the open run is between two pages. */
   betweenPages(): Promise<void>;
+  /** A write of the lane succeeded. */
+  settled(lane: Lane): void;
+  /** The source refuses the lane's writes for now. */
+  refused(lane: Lane, error: unknown): void;
   lost(lane: Lane, error: unknown): void;
 }
 
@@ -150,7 +154,8 @@ export class Lane implements DispatcherListener, SettlerListener {
   /** Compares the holds with the source's rows, in turn with the lane's other writes. */
   reviewHolds(): Promise<void> {
     return this.#settler.inTurn(async () => {
-      const holds = await this.#context.store.reviewHolds(this.grant);
+      const holds = await this.#context.store.reviewHolds(this.grant).catch(nullIfRefused);
+      if (holds === null) return;
       const freed = this.holds.replace(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
       for (const key of freed) this.#host.passOver(key);
       this.#host.wake();
@@ -166,7 +171,8 @@ export class Lane implements DispatcherListener, SettlerListener {
   async leave(): Promise<void> {
     this.#open = false;
     this.#handBack(this.#queue.dropAll());
-    await this.#host.betweenPages();
+    // A page that is being claimed right now has to be handed back too.
+    if (this.#context.store.durableClaims !== null) await this.#host.betweenPages();
     await this.#dispatcher.idle();
     this.#handBack(this.#queue.dropAll());
     await this.#settler.idle();
@@ -223,6 +229,7 @@ export class Lane implements DispatcherListener, SettlerListener {
   // What the settler tells
 
   settled(settlement: Settlement): void {
+    this.#host.settled(this);
     if (settlement.delivered.length > 0) this.#crashes = Math.max(0, this.#crashes - 1);
     for (const id of settlement.delivered) this.#finish(id);
     for (const failure of settlement.failed) this.#failureSettled(failure);
@@ -231,6 +238,10 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#watchBrake();
     this.pump();
     this.#host.wake();
+  }
+
+  refused(error: unknown): void {
+    this.#host.refused(this, error);
   }
 
   lost(error: unknown): void {
@@ -249,7 +260,7 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   #accept(event: ClaimedEvent, run: number, isHead: boolean): boolean {
     const { destination } = this.#context;
-    const { message, fault } = this.#translate(event);
+    const { message, fault } = translate(this.#context, event);
     const admission = message === null ? "all" : destination.topicAdmission(message.topic).admits;
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
@@ -259,18 +270,6 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;
-  }
-
-  #translate(event: ClaimedEvent): Pick<Entry, "message" | "fault"> {
-    const { destination, routes } = this.#context;
-    if (event.fault !== null) return { message: null, fault: event.fault.reason };
-    const route = routes.routeOf(event.type, destination.name);
-    if (route === undefined) return { message: null, fault: `no route takes events of type ${event.type}` };
-    try {
-      return { message: messageOf(route, event), fault: null };
-    } catch (error) {
-      return { message: null, fault: `the route of ${event.type} could not translate it: ${reasonOf(error)}` };
-    }
   }
 
   #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
@@ -311,7 +310,7 @@ export class Lane implements DispatcherListener, SettlerListener {
     }
     if (entry.topicProbe) destination.cancelTopicProbe(entry.message!.topic);
     const attempts = this.#attemptsOf(entry) + 1;
-    const next = nextAfterFailure(this.#policyOf(entry), outcome, attempts, random.next());
+    const next = nextAfterFailure(policyFor(this.#context, entry.event.type), outcome, attempts, random.next());
     this.#reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
     this.#hold(entry, followers, { attempts, reason: outcome.reason, next });
   }
@@ -386,12 +385,13 @@ export class Lane implements DispatcherListener, SettlerListener {
     return Math.max(entry.event.failures, this.holds.get(entry.event.id)?.attempts ?? 0);
   }
 
-  #policyOf(entry: Entry): FailurePolicy {
-    const route = this.#context.routes.routeOf(entry.event.type, this.#context.destination.name);
-    return { retry: route?.retry ?? DEFAULT_RETRY, onExhausted: route?.onExhausted ?? "park" };
-  }
-
   #now(): number {
     return this.#context.clock.monotonicMs();
   }
+}
+
+/** What the source refused changed nothing; the next review will do. */
+function nullIfRefused(error: unknown): null {
+  if (!tookNoEffect(error)) throw error;
+  return null;
 }

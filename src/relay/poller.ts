@@ -241,14 +241,20 @@ export class Poller {
         for (const lane of full) open.leftOut.add(lane.grant.lane);
         continue;
       }
-      if (hasBytes && full.length === 0) return this.#pageRows(lanes);
+      const rows = hasBytes && full.length === 0 ? this.#pageRows(lanes) : 0;
+      if (rows > 0) return rows;
       await this.#waker.pause(Math.min(STALL_MS, timing.pollIntervalMs));
     }
   }
 
+  /** One lane may get more than its share of a page, all together never more than the limit. */
   #pageRows(lanes: readonly Lane[]): number {
     const room = lanes.reduce((sum, lane) => sum + lane.room, 0);
-    return Math.max(1, Math.min(this.#context.limits.pageRows, room));
+    return Math.min(this.#context.limits.pageRows, room, this.#roomLeft());
+  }
+
+  #roomLeft(): number {
+    return Math.max(0, this.#context.limits.inFlightEventsMax - this.inFlight.size);
   }
 
   async #claimDueHeads(): Promise<void> {
@@ -275,9 +281,9 @@ export class Poller {
 
   /** Half of the room, and where there is room for one only every other time: new events must not starve. */
   #headsMax(lane: Lane): number {
-    if (lane.room === 0) return Math.min(HEADS_MAX, lane.headRoom);
-    const half = lane.headRoom === 1 ? this.#rounds % 2 : Math.floor(lane.headRoom / 2);
-    return Math.min(HEADS_MAX, half);
+    const room = Math.min(HEADS_MAX, lane.headRoom, this.#roomLeft());
+    if (lane.room === 0) return room;
+    return room === 1 ? this.#rounds % 2 : Math.floor(room / 2);
   }
 
   #untilNextHeadMs(): number {

@@ -63,8 +63,14 @@ export function createRelay(options: RelayOptions): Relay {
 
   async function stopAll(): Promise<void> {
     await Promise.all(instances.map((instance) => instance.stop(timing.shutdownMs)));
-    await Promise.all([...destinations.values()].map((destination) => destination.close()));
-    await Promise.all(options.sources.map((source) => source.close()));
+    const closing = Promise.all([
+      ...[...destinations.values()].map((destination) => destination.close()),
+      ...options.sources.map((source) => source.close()),
+    ]);
+    // A connection that hangs must not keep the process from ending.
+    const over = new AbortController();
+    await Promise.race([closing, clock.sleep(timing.shutdownMs / 4, over.signal)]);
+    over.abort();
   }
 
   function stop(): Promise<void> {

@@ -21,6 +21,8 @@ export class Session implements LaneHost {
   readonly #lanes = new Map<number, Lane>();
   /** Lanes on their way out: not to be taken again before they are gone. */
   readonly #closing = new Map<number, Promise<void>>();
+  /** When a lane that was lost may be taken again. */
+  readonly #retakes = new Map<number, { readonly pauseMs: number; readonly fromMs: number }>();
   readonly #poller: Poller;
   readonly #chores: Chore[];
   readonly #balanceWaker: Waker;
@@ -116,12 +118,29 @@ export class Session implements LaneHost {
     return this.#poller.betweenPages();
   }
 
+  settled(lane: Lane): void {
+    this.#retakes.delete(lane.grant.lane);
+    this.#recovered(settling(lane.grant.lane));
+  }
+
+  refused(lane: Lane, error: unknown): void {
+    this.#report(settling(lane.grant.lane), error);
+  }
+
   /** The lane is void. It is taken over anew, with a new epoch, once nothing of it is on the wire. */
   lost(lane: Lane, error: unknown): void {
     const { events, name } = this.#context;
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
+    this.#waitBeforeRetake(lane.grant.lane);
     void this.#close(lane, () => lane.abandon());
+  }
+
+  /** A lane that is lost again and again without a single write in between would send the same events each time. */
+  #waitBeforeRetake(lane: number): void {
+    const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
+    const pauseMs = Math.min(backoffMaxMs, 2 * (this.#retakes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
+    this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs });
   }
 
   #close(lane: Lane, end: () => Promise<void>): Promise<void> {
@@ -133,6 +152,7 @@ export class Session implements LaneHost {
       .finally(() => {
         this.#lanes.delete(number);
         this.#closing.delete(number);
+        this.#recovered(settling(number));
         this.#balanceWaker.wake();
       });
     this.#closing.set(number, closing);
@@ -171,6 +191,7 @@ export class Session implements LaneHost {
 
   #isFree(state: LaneState, living: ReadonlySet<string>): boolean {
     if (this.#lanes.has(state.lane) || this.#closing.has(state.lane)) return false;
+    if ((this.#retakes.get(state.lane)?.fromMs ?? 0) > this.#context.clock.monotonicMs()) return false;
     return state.owner === null || state.owner === this.#tenure.id || !living.has(state.owner);
   }
 
@@ -261,4 +282,8 @@ export class Session implements LaneHost {
     this.#balanceWaker.wake();
     for (const chore of this.#chores) void chore.stop();
   }
+}
+
+function settling(lane: number): string {
+  return `settle lane ${lane}`;
 }

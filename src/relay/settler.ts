@@ -1,4 +1,4 @@
-import { isRelayError, reasonOf } from "../core/errors.ts";
+import { reasonOf, tookNoEffect } from "../core/errors.ts";
 import type { Failure, Grant, Settlement } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 
@@ -6,6 +6,8 @@ import type { PipelineContext } from "./context.ts";
 export interface SettlerListener {
   /** All of it is written. */
   settled(settlement: Settlement): void;
+  /** The source refuses the write, and not only because it is busy; it is tried again. */
+  refused(error: unknown): void;
   /** The effect of a write is unknown, or the lane has another owner: what is in memory is void. */
   lost(error: unknown): void;
 }
@@ -149,7 +151,7 @@ export class Settler {
   async #write(settlement: Settlement): Promise<void> {
     const { clock, events, store } = this.#context;
     const startedMs = clock.monotonicMs();
-    const result = await this.#untilNotBusy(() => store.settle(settlement));
+    const result = await this.#untilAccepted(() => store.settle(settlement));
     this.#batch = settlement.batch;
     this.#handingBack -= settlement.handedBack.length;
     for (const recordId of result.missing) events.emit("EventVanished", { pipeline: this.#context.name, recordId });
@@ -163,17 +165,31 @@ export class Settler {
     this.#listener.settled(settlement);
   }
 
-  /** A busy database promised that nothing took effect, so the same write may be tried again in its place. */
-  async #untilNotBusy<T>(write: () => Promise<T>): Promise<T> {
-    const { clock, events, timing } = this.#context;
+  /**
+   * A database that answered "no" (busy, a missing grant, a missing column) promised that nothing took effect: the same
+   * write is tried again in its place, however long that takes. Giving up would mean to deliver all of it again.
+   */
+  async #untilAccepted<T>(write: () => Promise<T>): Promise<T> {
+    const { clock, events, name, store, timing } = this.#context;
+    let pauseMs = timing.backoffInitialMs;
     for (let tries = 1; ; tries += 1) {
       try {
         return await write();
       } catch (error) {
-        if (!isRelayError(error, "DATABASE_BUSY") || this.#signal.aborted) throw error;
-        const reason = reasonOf(error);
-        events.emit("SettleDelayed", { pipeline: this.#context.name, lane: this.#grant.lane, tries, reason });
-        await clock.sleep(Math.min(timing.backoffMaxMs, timing.backoffInitialMs * 2 ** (tries - 1)), this.#signal);
+        if (!tookNoEffect(error) || this.#signal.aborted) throw error;
+        events.emit("SettleDelayed", {
+          pipeline: name,
+          lane: this.#grant.lane,
+          code: error.code,
+          tries,
+          reason: reasonOf(error),
+        });
+        await clock.sleep(pauseMs, this.#signal);
+        pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);
+        if (error.code === "DATABASE_BUSY") continue;
+        this.#listener.refused(error);
+        // The table may have changed its shape.
+        await store.prepare().catch(() => undefined);
       }
     }
   }

@@ -21,12 +21,12 @@ export class MemoryClaims implements DurableClaims {
     this.leaseMs = context.database.claimLeaseMs;
   }
 
-  /** Claims the row as it is now; undefined when it is no longer free. */
-  claim(id: string, owner: string): EventRow | undefined {
+  /** Claims the row as it is now; null when it is no longer free, or not yet. */
+  claim(id: string, owner: string): EventRow | null {
     const { tables } = this.#context.database;
     const row = tables.open.get(id);
     const nowMs = this.#context.database.nowMs();
-    if (row === undefined || row.state !== "PENDING" || row.availableAtMs > nowMs) return undefined;
+    if (row === undefined || row.state !== "PENDING" || row.availableAtMs > nowMs) return null;
     const claimed: EventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs };
     tables.commit(() => tables.put(tables.open, id, claimed));
     return claimed;

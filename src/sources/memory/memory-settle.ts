@@ -25,12 +25,11 @@ export class SettleWriter {
     this.#raiseBatch();
   }
 
+  /** A pending row counts as well: crash poison is buried without being claimed again. */
   #ifOurs(id: string, write: (row: EventRow) => void): void {
     const row = this.#database.tables.open.get(id);
-    const ours = this.#database.durableClaims
-      ? row?.lockedBy === this.#settlement.grant.owner
-      : row?.state === "PENDING";
-    if (row !== undefined && ours) write(row);
+    const isOurs = row?.state === "PENDING" || row?.lockedBy === this.#settlement.grant.owner;
+    if (row !== undefined && isOurs) write(row);
     else this.missing.push(id);
   }
 

@@ -114,9 +114,9 @@ export class MemoryStore implements QueueStore {
       for (const id of ids) {
         const row = this.#database.tables.open.get(id);
         const hold = pipeline.holds.get(id);
+        const isDue = hold === undefined || (hold.dueAtMs !== null && hold.dueAtMs <= nowMs);
         if (row?.state !== "PENDING") gone.push(id);
-        else if (hold === undefined || (hold.dueAtMs !== null && hold.dueAtMs <= nowMs)) {
-          this.durableClaims?.claim(id, grant.owner);
+        else if (isDue && this.durableClaims?.claim(id, grant.owner) !== null) {
           events.push(claimedEvent(row, grant.lane, hold?.attempts ?? row.attempts, this.#spec));
         }
       }
@@ -250,8 +250,8 @@ export class MemoryStore implements QueueStore {
     return this.#database.tables.commit(() =>
       page.flatMap((row) => {
         const owner = owners.get(laneOf(row, pipeline.lanes.size));
-        const claimed = owner === undefined ? undefined : claims.claim(row.id, owner);
-        return claimed === undefined ? [] : [show(claimed)];
+        const claimed = owner === undefined ? null : claims.claim(row.id, owner);
+        return claimed === null ? [] : [show(claimed)];
       }),
     );
   }
