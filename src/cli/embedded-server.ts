@@ -11,7 +11,7 @@ import { copyDataFolder, embeddedBinaries, serverAccount } from "./embedded-post
 const READY_MS = 15_000;
 const STOP_MS = 5_000;
 
-export interface EmbeddedServer {
+interface EmbeddedServer {
   /** The superuser's connection string. */
   readonly url: string;
   /** Ends the server and removes its data. */

@@ -2,9 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Brake, fingerprintOf } from "./brake.ts";
 
-/** What each failure answers. */
+let events = 0;
+
+/** What each failure answers, each of another event. */
 function pulls(brake: Brake, reasons: readonly string[]): boolean[] {
-  return reasons.map((reason) => brake.failed(reason));
+  return reasons.map((reason) => {
+    events += 1;
+    return brake.failed(`e${events}`, reason);
+  });
 }
 
 test("so many failures in a row with one error pull the brake, exactly once", () => {
@@ -20,6 +25,13 @@ test("a success between begins the count anew", () => {
 
 test("another error begins the count anew", () => {
   assert.deepEqual(pulls(new Brake(2), ["no", "never", "no", "no"]), [false, false, false, true]);
+});
+
+test("one event that fails again and again does not pull the brake for all", () => {
+  const brake = new Brake(2);
+  const same = () => brake.failed("stubborn", "no");
+  assert.deepEqual([same(), same(), same()], [false, false, false]);
+  assert.deepEqual(pulls(brake, ["no"]), [true]);
 });
 
 test("errors that differ only in ids, numbers and quoted values are one error", () => {

@@ -1,26 +1,29 @@
 /**
- * Notices that not single events are bad but everything is: many failures of scope event in a row, all with the same
- * error and no success between. Then the circuit opens instead of a million events being buried one by one.
+ * Notices that not single events are bad but everything is: many events in a row failed for their own sake, all with
+ * the same error and no success between. Then the circuit opens instead of a million events being buried one by one.
  */
 export class Brake {
-  readonly #failuresMax: number;
-  #inRow = 0;
+  readonly #eventsMax: number;
+  /** Each counts once, however often it is tried: one stubborn event says nothing about the others. */
+  readonly #failed = new Set<string>();
   #fingerprint = "";
 
-  constructor(failuresMax: number) {
-    this.#failuresMax = failuresMax;
+  constructor(eventsMax: number) {
+    this.#eventsMax = eventsMax;
   }
 
   /** True when this failure is the one that pulls the brake. */
-  failed(reason: string): boolean {
+  failed(id: string, reason: string): boolean {
     const fingerprint = fingerprintOf(reason);
-    this.#inRow = fingerprint === this.#fingerprint ? this.#inRow + 1 : 1;
+    if (fingerprint !== this.#fingerprint) this.#failed.clear();
     this.#fingerprint = fingerprint;
-    return this.#inRow === this.#failuresMax;
+    if (this.#failed.size >= this.#eventsMax || this.#failed.has(id)) return false;
+    this.#failed.add(id);
+    return this.#failed.size === this.#eventsMax;
   }
 
   succeeded(): void {
-    this.#inRow = 0;
+    this.#failed.clear();
     this.#fingerprint = "";
   }
 }

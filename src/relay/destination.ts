@@ -6,10 +6,12 @@ import { rotated } from "../core/rotated.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 
+type Unsubscribe = () => void;
+
 /** Topics with an open circuit; more than these are no longer single bad topics. */
 const TOPIC_CIRCUITS_MAX = 1_000;
 
-export interface DestinationOptions {
+interface DestinationOptions {
   readonly name: string;
   readonly publisher: Publisher;
   readonly limits: Limits;
@@ -42,7 +44,7 @@ export class Destination {
   }
 
   /** Calls back whenever something may be sent that could not be before. */
-  onWake(waker: () => void): () => void {
+  onWake(waker: () => void): Unsubscribe {
     this.#wakers.add(waker);
     return () => void this.#wakers.delete(waker);
   }
@@ -142,7 +144,7 @@ export class Destination {
    * An event was refused for its own sake. Too many in a row with one error pull the brake. Returns false when the
    * failure must not be held against the event, because the brake is on and this was only its probe.
    */
-  eventFailed(reason: string, probe: boolean): boolean {
+  eventFailed(id: string, reason: string, probe: boolean): boolean {
     this.#lastAnswerMs = this.#now();
     if (this.#braked && probe) {
       this.failed(reason, { probe });
@@ -153,7 +155,7 @@ export class Destination {
       this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
       this.#wake();
     }
-    if (this.#brake.failed(reason)) {
+    if (this.#brake.failed(id, reason)) {
       this.#braked = true;
       this.failed(`${this.#options.limits.failuresInRowMax} events in a row failed alike: ${reason}`, { probe: false });
     }

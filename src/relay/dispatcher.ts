@@ -91,9 +91,12 @@ export class Dispatcher {
       if (entry.fault !== null) this.#tell(entry, rejected(entry.fault), { probe: false, durationMs: 0 });
       else if (permission === null || (await permission)) unanswered.add(entry);
     }
+    // While permission was awaited, the lease may have ended or the lane been given up.
+    const wasUnsent = !this.#listener.maySend();
+    if (wasUnsent) for (const entry of [...unanswered]) tell(entry, { kind: "skipped" });
     const error = await this.#send([...unanswered], tell, controller);
     // A probe that never reached the destination tells nothing about it.
-    if (probe && (this.#abandoned || !entries.some((entry) => entry.fault === null))) {
+    if (probe && (this.#abandoned || wasUnsent || !entries.some((entry) => entry.fault === null))) {
       this.#context.destination.cancelProbe();
     }
     for (const entry of [...unanswered]) tell(entry, this.#withoutAnswer(entry, error, startedMs));

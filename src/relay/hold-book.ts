@@ -1,7 +1,7 @@
 import type { Hold } from "../core/hold.ts";
 
 /** A hold in memory, its due time on the process's monotonic clock. */
-export interface KeptHold {
+interface KeptHold {
   readonly id: string;
   readonly key: string | null;
   readonly dead: boolean;

@@ -12,7 +12,7 @@ import { untilAborted } from "./until-aborted.ts";
 /** Renewals per lease: two may fail before the tenure is over. */
 const RENEWALS_PER_LEASE = 3;
 
-export interface InstanceOptions {
+interface InstanceOptions {
   readonly name: string;
   readonly membership: Membership;
   readonly pipelines: readonly { readonly context: PipelineContext; readonly retentionMs: number | null }[];

@@ -5,10 +5,12 @@ import type { Entry } from "./lane-queue.ts";
 export class LaneClaims {
   readonly #entries = new Map<string, Entry>();
   readonly #inFlight: InFlightSet;
+  readonly #onFinish: (entry: Entry) => void;
   #bytes = 0;
 
-  constructor(inFlight: InFlightSet) {
+  constructor(inFlight: InFlightSet, onFinish: (entry: Entry) => void) {
     this.#inFlight = inFlight;
+    this.#onFinish = onFinish;
   }
 
   get size(): number {
@@ -40,6 +42,7 @@ export class LaneClaims {
     this.#entries.delete(id);
     this.#bytes -= entry.event.payload.length;
     this.#inFlight.remove(id);
+    this.#onFinish(entry);
   }
 
   finishAll(): void {

@@ -73,7 +73,7 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#context = context;
     this.#host = host;
     this.#crashes = takeover.crashes;
-    this.#claims = new LaneClaims(host.inFlight);
+    this.#claims = new LaneClaims(host.inFlight, (entry) => this.#finished(entry));
     this.#reports = new IntentReports(context);
     this.#dispatcher = new Dispatcher(context, this.#queue, this);
     this.#settler = new Settler(context, takeover.grant, takeover.settledBatch, this, this.#over.signal);
@@ -231,9 +231,9 @@ export class Lane implements DispatcherListener, SettlerListener {
   settled(settlement: Settlement): void {
     this.#host.settled(this);
     if (settlement.delivered.length > 0) this.#crashes = Math.max(0, this.#crashes - 1);
-    for (const id of settlement.delivered) this.#finish(id);
+    for (const id of settlement.delivered) this.#claims.finish(id);
     for (const failure of settlement.failed) this.#failureSettled(failure);
-    for (const id of settlement.handedBack) this.#finish(id);
+    for (const id of settlement.handedBack) this.#claims.finish(id);
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
     this.#watchBrake();
     this.pump();
@@ -280,7 +280,7 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs });
   }
 
-  /** Nobody knows whose fault the silence is: the event makes room for others to find out, and no attempt is spent. */
+  /** Nobody knows whose fault it is: the event makes room for others to find out, and no attempt is spent. */
   #setAside(entry: Entry, followers: readonly Entry[], reason: string): void {
     const delayMs = SET_ASIDE_PROBES * this.#context.timing.circuitMaxMs;
     this.#hold(entry, followers, { attempts: this.#attemptsOf(entry), reason, next: { kind: "retry", delayMs } });
@@ -303,12 +303,11 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   #eventFailed(entry: Entry, followers: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
     const { destination, random } = this.#context;
-    const counts = entry.fault !== null || destination.eventFailed(outcome.reason, attempt.probe);
+    const counts = entry.fault !== null || destination.eventFailed(entry.event.id, outcome.reason, attempt.probe);
     if (!counts) {
-      this.#queue.putBack([entry, ...followers]);
+      this.#setAside(entry, followers, outcome.reason);
       return;
     }
-    if (entry.topicProbe) destination.cancelTopicProbe(entry.message!.topic);
     const attempts = this.#attemptsOf(entry) + 1;
     const next = nextAfterFailure(policyFor(this.#context, entry.event.type), outcome, attempts, random.next());
     this.#reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
@@ -334,25 +333,25 @@ export class Lane implements DispatcherListener, SettlerListener {
     const hold = this.holds.get(id);
     if (next.kind === "retry" && hold !== undefined) this.holds.put({ ...hold, dueAtMs: this.#now() + next.delayMs });
     if (next.kind === "dead" && entry !== undefined) this.#reports.deadLettered(entry, attempts, reason, next.parks);
-    this.#finish(id);
+    this.#claims.finish(id);
   }
 
   /** Claimed events that are not sent after all. They come again in a later run, their keys not from this one. */
   #handBack(entries: readonly Entry[]): void {
     const isLost = this.#over.signal.aborted;
-    for (const { event, message, isHead, topicProbe } of entries) {
+    for (const { event, isHead } of entries) {
       this.#host.passOver(event.key);
-      if (topicProbe) this.#context.destination.cancelTopicProbe(message!.topic);
       if (isHead) this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
       else if (this.#suspects.has(event.id) && !isLost) this.#settler.releaseHolds([event.id]);
-      if (this.#context.store.durableClaims === null || isLost) this.#finish(event.id);
+      if (this.#context.store.durableClaims === null || isLost) this.#claims.finish(event.id);
     }
     if (!isLost) this.#settler.handBack(entries.map((entry) => entry.event.id));
   }
 
-  #finish(id: string): void {
-    this.#claims.finish(id);
-    this.#suspects.delete(id);
+  /** However it ends: a probe that was not sent or not answered must not keep its topic closed. */
+  #finished(entry: Entry): void {
+    this.#suspects.delete(entry.event.id);
+    if (entry.topicProbe) this.#context.destination.cancelTopicProbe(entry.message!.topic);
   }
 
   #end(): void {

@@ -24,6 +24,7 @@ interface OpenRun {
   readonly leftOut: Set<number>;
   /** Keys of which this run showed an event that was not taken: their later events must not overtake it. */
   readonly passedOver: Set<string>;
+  hasRefused: boolean;
   rows: number;
   claimed: number;
 }
@@ -73,7 +74,9 @@ export class Poller {
   }
 
   passOver(key: string | null): void {
-    if (key !== null) this.#open?.passedOver.add(key);
+    if (this.#open === null) return;
+    this.#open.hasRefused = true;
+    if (key !== null) this.#open.passedOver.add(key);
   }
 
   async betweenPages(): Promise<void> {
@@ -142,6 +145,7 @@ export class Poller {
       lanes: new Map(lanes.map((lane) => [lane.grant.lane, lane])),
       leftOut: new Set(),
       passedOver: new Set(),
+      hasRefused: false,
       rows: 0,
       claimed: 0,
     };
@@ -156,7 +160,7 @@ export class Poller {
         const rows = await this.#roomForPage(open, startedMs);
         if (rows === 0) break;
         exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
-        if (store.durableClaims !== null && open.passedOver.size > 0) break;
+        if (store.durableClaims !== null && open.hasRefused) break;
       }
     } catch (error) {
       // A claim of unknown effect may have been written: only a take-over frees it.
@@ -197,14 +201,19 @@ export class Poller {
     const page = await run.next(rows, bytes);
     const refused = new Map<Lane, string[]>();
     for (const event of page) {
-      if (this.inFlight.excludes(event.id)) continue;
-      if (this.#offer(open, event)) open.claimed += 1;
+      if (this.inFlight.excludes(event.id)) this.#seenAgain(open, event, refused);
+      else if (this.#offer(open, event)) open.claimed += 1;
       else this.#refuse(open, event, refused);
     }
     for (const [lane, ids] of refused) lane.refuse(ids);
     for (const lane of open.lanes.values()) lane.pump();
     open.rows += page.length;
     return page.length > 0;
+  }
+
+  /** A durable claim of an event that is in flight was made after the event was handed back: it is undone too. */
+  #seenAgain(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
+    if (this.#context.store.durableClaims !== null) this.#refuse(open, event, refused);
   }
 
   #offer(open: OpenRun, event: ClaimedEvent): boolean {
@@ -216,6 +225,7 @@ export class Poller {
 
   #refuse(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
     if (event.key !== null) open.passedOver.add(event.key);
+    open.hasRefused = true;
     const lane = open.lanes.get(event.lane);
     if (lane === undefined) return;
     const ids = refused.get(lane) ?? [];

@@ -4,7 +4,7 @@ import type { Membership } from "../ports/membership.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import { Chore } from "./chores/chore.ts";
 
-export interface ReaperOptions {
+interface ReaperOptions {
   readonly membership: Membership;
   readonly timing: Timing;
   readonly clock: Clock;

@@ -185,8 +185,14 @@ export class Session implements LaneHost {
     this.#othersServe = survey.lanes.every(
       ({ owner }) => owner !== null && owner !== this.#tenure.id && living.has(owner),
     );
-    const free = survey.lanes.filter((state) => this.#isFree(state, living)).map((state) => state.lane);
-    if (owned.length < share && free.length > 0) await this.#take(free.slice(0, share - owned.length));
+    const free = survey.lanes.filter((state) => this.#isFree(state, living));
+    // What the database still calls ours is taken in any case, also beyond the share: nobody else can, and a lane that
+    // is in good order can be handed over.
+    const ours = free.filter(({ owner }) => owner === this.#tenure.id);
+    const others = free
+      .filter(({ owner }) => owner !== this.#tenure.id)
+      .slice(0, Math.max(0, share - owned.length - ours.length));
+    if (ours.length + others.length > 0) await this.#take([...ours, ...others].map(({ lane }) => lane));
   }
 
   #isFree(state: LaneState, living: ReadonlySet<string>): boolean {

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { TechnicalEvents } from "../../ports/technical-events.ts";
 
-export interface ChoreOptions {
+interface ChoreOptions {
   readonly name: string;
   readonly pipeline: string;
   readonly everyMs: number;

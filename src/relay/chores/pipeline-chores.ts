@@ -9,7 +9,7 @@ const PRUNE_EVERY_MS = 5_000;
 const PRUNE_STEPS = 200;
 const STALE_ROWS = 1_000;
 
-export interface ChoreHost {
+interface ChoreHost {
   lanes(): readonly Lane[];
   readonly owner: string;
   /** Delivered rows older than this are deleted; null keeps them. */

@@ -3,7 +3,7 @@ import type { MemoryDatabase } from "./memory-database.ts";
 import { isAlive } from "./memory-membership.ts";
 import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
 
-export interface ClaimsContext {
+interface ClaimsContext {
   readonly database: MemoryDatabase;
   readonly spec: PipelineSpec;
   pipeline(): PipelineTables;

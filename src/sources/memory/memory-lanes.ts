@@ -1,7 +1,7 @@
 import type { TypeFilter } from "../../ports/queue-store.ts";
 
 /** FNV-1a: stable over processes and restarts, which is all that a lane asks of it. */
-export function hashOf(text: string): number {
+function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);

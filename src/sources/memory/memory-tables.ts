@@ -33,7 +33,7 @@ export interface LaneRow {
   readonly crashes: number;
 }
 
-export interface AttemptError {
+interface AttemptError {
   readonly attempt: number;
   readonly reason: string;
   readonly atMs: number;
