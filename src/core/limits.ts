@@ -12,7 +12,10 @@ export interface Limits {
   readonly keyQueueMax: number;
   /** Rows of one page of a run. */
   readonly pageRows: number;
-  /** A run ends after so many rows or so much time: its snapshot holds back vacuum. */
+  /**
+   * A run ends after so many claimed rows or so much time: its snapshot holds back vacuum. What is in flight or passed
+   * over does not count, or a run could end before it reaches anything new.
+   */
   readonly runRowsMax: number;
   readonly runMs: number;
   /** Outcomes written in one settle. */

@@ -9,7 +9,7 @@ import { checkLimits, checkTiming } from "./check-settings.ts";
 import { attemptsMaxOf, nextAfterFailure } from "./failure-rule.ts";
 import { fairShare } from "./fair-share.ts";
 import { HoldBook } from "./hold-book.ts";
-import { Tenure } from "./tenure.ts";
+import { sentAt, Tenure } from "./tenure.ts";
 
 test("B4 the lanes of a pipeline are shared out whole, and no instance has two more than another", () => {
   const instances = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
@@ -42,21 +42,25 @@ function handClock() {
 test("B4 a tenure ends a margin before the lease does, counted from the moment the renewal was sent", () => {
   const { clock, advance } = handClock();
   const timing = { ...DEFAULT_TIMING, leaseMs: 10_000, leaseMarginMs: 2_000 };
-  const tenure = new Tenure("me", clock, timing, 0);
-  advance(5_000);
-  tenure.renewed(1_000);
+  const tenure = new Tenure("me", clock, timing, sentAt(clock));
+  advance(1_000);
+  const sent = sentAt(clock);
+  advance(4_000);
+  tenure.renewed(sent);
   advance(3_999);
   assert.equal(tenure.isAlive(), true);
   advance(1);
   assert.equal(tenure.isAlive(), false);
-  tenure.renewed(9_000);
+  tenure.renewed(sentAt(clock));
   assert.equal(tenure.isAlive(), false, "what is lost stays lost");
 });
 
 test("B4 a machine that slept has lost its lease, although its monotonic clock stood still", () => {
   const { clock, time } = handClock();
-  const tenure = new Tenure("me", clock, DEFAULT_TIMING, 0);
+  const tenure = new Tenure("me", clock, DEFAULT_TIMING, sentAt(clock));
+  const sent = sentAt(clock);
   time.wallMs += 60_000;
+  tenure.renewed(sent);
   assert.equal(tenure.isAlive(), false);
   assert.match(tenure.reason, /clock jumped/);
 });

@@ -6,7 +6,7 @@ import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { PipelineContext } from "./context.ts";
 import { createReaper } from "./reaper.ts";
 import { Session } from "./session.ts";
-import { Tenure } from "./tenure.ts";
+import { sentAt, Tenure } from "./tenure.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 /** Renewals per lease: two may fail before the tenure is over. */
@@ -77,11 +77,11 @@ export class Instance {
     let pauseMs = timing.backoffInitialMs;
     while (!this.#stopping.signal.aborted) {
       const id = random.uuid();
-      const sentMs = clock.monotonicMs();
+      const sent = sentAt(clock);
       try {
         const joining = { id, name, leaseMs: timing.leaseMs, pipelines: pipelines.map(({ context }) => context.name) };
         await membership.join(joining);
-        const tenure = new Tenure(id, clock, timing, sentMs);
+        const tenure = new Tenure(id, clock, timing, sent);
         events.emit("InstanceJoined", { instance: id });
         return tenure;
       } catch (error) {
@@ -128,11 +128,11 @@ export class Instance {
     for (;;) {
       await clock.sleep(pauseMs, tenure.signal);
       if (!tenure.isAlive()) return;
-      const sentMs = clock.monotonicMs();
+      const sent = sentAt(clock);
       try {
         const alive = await untilAborted(membership.renew(tenure.id, timing.leaseMs), tenure.signal);
         if (alive === undefined) return;
-        if (alive) tenure.renewed(sentMs);
+        if (alive) tenure.renewed(sent);
         else tenure.lose("another instance took this one for dead");
         pauseMs = everyMs;
       } catch (error) {

@@ -1,4 +1,4 @@
-import { reasonOf } from "../core/errors.ts";
+import { reasonOf, tookNoEffect } from "../core/errors.ts";
 import { InFlightSet } from "../core/in-flight.ts";
 import type { ClaimedEvent, LaneState, Run } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
@@ -156,7 +156,7 @@ export class Poller {
     try {
       run = await this.#read(() => store.begin(this.#request(lanes)));
       this.#leaveOutStrayed(open, run.lanes, acknowledged);
-      while (!exhausted && open.rows < limits.runRowsMax && this.#now() - startedMs < limits.runMs) {
+      while (!exhausted && open.claimed < limits.runRowsMax && this.#now() - startedMs < limits.runMs) {
         const rows = await this.#roomForPage(open, startedMs);
         if (rows === 0) break;
         exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
@@ -164,7 +164,7 @@ export class Poller {
       }
     } catch (error) {
       // A claim of unknown effect may have been written: only a take-over frees it.
-      if (store.durableClaims !== null) for (const lane of lanes) lane.lost(error);
+      if (store.durableClaims !== null && !tookNoEffect(error)) for (const lane of lanes) lane.lost(error);
       throw error;
     } finally {
       await run?.end().catch(() => undefined);
@@ -283,7 +283,7 @@ export class Poller {
         lane.offerHeads(heads.events);
       } catch (error) {
         for (const id of ids) lane.holds.postpone(id, this.#now() + timing.pollIntervalMs);
-        if (store.durableClaims !== null) lane.lost(error);
+        if (store.durableClaims !== null && !tookNoEffect(error)) lane.lost(error);
         throw error;
       }
     }

@@ -4,6 +4,16 @@ import type { Timing } from "../core/limits.ts";
 /** Wall and monotonic time drifting apart by this much means that the machine slept: others may have taken over. */
 const DRIFT_MAX_MS = 1_000;
 
+/** The clocks at the moment at which a renewal is sent. */
+export interface SentAt {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+export function sentAt(clock: Clock): SentAt {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+}
+
 /**
  * The time during which this process is alive in the eyes of the others. It ends for good when the lease is not
  * renewed in time, by the clock of this process and a margin early; everything done under it ends with it.
@@ -17,11 +27,11 @@ export class Tenure {
   #driftMs = 0;
   #reason = "";
 
-  constructor(id: string, clock: Clock, timing: Timing, sentMs: number) {
+  constructor(id: string, clock: Clock, timing: Timing, sent: SentAt) {
     this.id = id;
     this.#clock = clock;
     this.#timing = timing;
-    this.renewed(sentMs);
+    this.renewed(sent);
     void this.#watch();
   }
 
@@ -34,10 +44,11 @@ export class Tenure {
     return this.#reason;
   }
 
-  /** A renewal that was sent at this monotonic time succeeded: the database counts from a moment after it. */
-  renewed(sentMs: number): void {
-    this.#deadlineMs = sentMs + this.#timing.leaseMs - this.#timing.leaseMarginMs;
-    this.#driftMs = this.#clock.wallMs() - this.#clock.monotonicMs();
+  /** A renewal that was sent then succeeded: the database counts from a moment after it. */
+  renewed(sent: SentAt): void {
+    this.#deadlineMs = sent.monotonicMs + this.#timing.leaseMs - this.#timing.leaseMarginMs;
+    // As of then: the machine may have slept while the answer was on its way.
+    this.#driftMs = sent.wallMs - sent.monotonicMs;
   }
 
   isAlive(): boolean {
