@@ -167,7 +167,10 @@ export interface QueueStore {
 
   begin(request: RunRequest): Promise<Run>;
 
-  /** Reads held events of one lane by id, ready to be sent again. Ids in neither list are not due yet. */
+  /**
+   * Reads held events of one lane by id, ready to be sent again. Ids in neither list are not due yet. A durable claim
+   * that is the caller's already is no obstacle, nor is a hold that the database forgot.
+   */
   claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads>;
 
   /**
@@ -195,7 +198,11 @@ export interface QueueStore {
 export interface DurableClaims {
   /** The claim's own lease, in ms. */
   readonly leaseMs: number;
-  /** Prolongs the claim of these events, so that no other relay takes them for stuck. */
+  /**
+   * Prolongs the owner's claims of these events, so that no other relay takes them for stuck. Claims of the owner that
+   * are not among them and are older than their lease are given back: a database that forgot its last commits brought
+   * them back, and nobody knows of them.
+   */
   refresh(owner: string, ids: readonly string[]): Promise<void>;
   /** Frees events whose claim is older than its lease and whose owner is no living instance of ours. */
   reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }>;

@@ -51,8 +51,10 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
   if (durableClaims !== null) {
     chores.push(
       chore("refresh claims", durableClaims.leaseMs / 4, async () => {
-        const ids = host.lanes().flatMap((lane) => lane.claimedIds());
-        if (ids.length > 0) await durableClaims.refresh(host.owner, ids);
+        await durableClaims.refresh(
+          host.owner,
+          host.lanes().flatMap((lane) => lane.claimedIds()),
+        );
       }),
       chore("reap stale claims", Math.min(timing.reviewMs, durableClaims.leaseMs / 4), async () => {
         if (!ownsFirstLane()) return;

@@ -26,7 +26,8 @@ export class MemoryClaims implements DurableClaims {
     const { tables } = this.#context.database;
     const row = tables.open.get(id);
     const nowMs = this.#context.database.nowMs();
-    if (row === undefined || row.state !== "PENDING" || row.availableAtMs > nowMs) return null;
+    const isOurs = row?.lockedBy === owner;
+    if (row === undefined || (!isOurs && (row.state !== "PENDING" || row.availableAtMs > nowMs))) return null;
     const claimed: EventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs };
     tables.commit(() => tables.put(tables.open, id, claimed));
     return claimed;
@@ -59,6 +60,15 @@ export class MemoryClaims implements DurableClaims {
         if (row?.lockedBy === owner) tables.put(tables.open, id, { ...row, lockedAtMs });
       }
     });
+    this.#giveBackStrays(owner, new Set(ids), lockedAtMs - this.leaseMs);
+  }
+
+  #giveBackStrays(owner: string, known: ReadonlySet<string>, beforeMs: number): void {
+    const { database, isMine } = this.#context;
+    for (const row of [...database.tables.open.values()]) {
+      const isStray = row.lockedBy === owner && !known.has(row.id) && isMine(row.type);
+      if (isStray && (row.lockedAtMs ?? 0) < beforeMs) database.reopen(row);
+    }
   }
 
   async reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }> {

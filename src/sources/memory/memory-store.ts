@@ -115,7 +115,7 @@ export class MemoryStore implements QueueStore {
         const row = this.#database.tables.open.get(id);
         const hold = pipeline.holds.get(id);
         const isDue = hold === undefined || (hold.dueAtMs !== null && hold.dueAtMs <= nowMs);
-        if (row?.state !== "PENDING") gone.push(id);
+        if (row?.state !== "PENDING" && row?.lockedBy !== grant.owner) gone.push(id);
         else if (isDue && this.durableClaims?.claim(id, grant.owner) !== null) {
           events.push(claimedEvent(row, grant.lane, hold?.attempts ?? row.attempts, this.#spec));
         }
@@ -231,7 +231,7 @@ export class MemoryStore implements QueueStore {
     const waiting = new Set<string>();
     return (row) => {
       if (row.key === null) return isShown(row);
-      if (row.state === "PENDING" && row.availableAtMs > nowMs) waiting.add(row.key);
+      if (row.state === "PENDING" && row.availableAtMs > nowMs && this.#isMine(row.type)) waiting.add(row.key);
       return !waiting.has(row.key) && isShown(row);
     };
   }

@@ -1,21 +1,22 @@
 import type { Grant, PipelineSpec } from "../../ports/queue-store.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { eventColumns, loadedBytes } from "./event-columns.ts";
-import { lockedBy, type QueueScope } from "./openoutbox-table.ts";
+import { lockedBy, oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 /** Payload that one call loads at most, with one event at least. What does not fit stays due and is asked for again. */
 const HEADS_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Claims held events that are due. A row that somebody has locked is left for the next time. */
+/** Claims held events that are due, also those whose claim is ours already: a failover can bring it back. A row that somebody has locked is left for the next time. */
 export function claimHeadsSql(scope: QueueScope, spec: PipelineSpec, grant: Grant, ids: readonly string[]): string {
   const { table, tables, pipeline } = scope;
   return `with picked as materialized (
   select t.event_id as id, ${loadedBytes(spec)} as bytes
   from ${table.quotedName} t
-  join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = t.event_id::text
-  where t.event_id = any(${quoteArray(ids)}::uuid[]) and h.event_id = any(${quoteArray(ids)}::text[])
-    and t.status = 'PENDING' and t.available_at <= now()
-    and h.state <> 'dead' and coalesce(h.next_at <= clock_timestamp(), true)
+  left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = t.event_id::text
+    and h.event_id = any(${quoteArray(ids)}::text[])
+  where t.event_id = any(${quoteArray(ids)}::uuid[])
+    and ((t.status = 'PENDING' and t.available_at <= now()) or (${oursCondition(scope, grant.owner)}))
+    and h.state is distinct from 'dead' and coalesce(h.next_at <= clock_timestamp(), true)
   order by h.next_at for update of t skip locked),
 r as (
   select id, ${grant.lane} as lane, row_number() over () as rank,

@@ -1,15 +1,12 @@
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
-/**
- * Those of the held ids that are void: no hold any more, no row, or a row that somebody else delivered, buried or
- * claimed.
- */
+/** Those of the held ids that are void: no row, or a row that somebody else delivered, buried or claimed. */
 export function findGoneSql(scope: QueueScope, owner: string, ids: readonly string[]): string {
   const { table, tables, pipeline } = scope;
   return `select a.id from unnest(${quoteArray(ids)}::text[]) as a (id)
 left join ${table.quotedName} t on t.event_id = a.id::uuid
 left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = a.id
-where h.event_id is null or t.event_id is null
-  or not (t.status = 'PENDING' or (t.status = 'DEAD' and h.state = 'dead') or (${oursCondition(scope, owner)}))`;
+where t.event_id is null or not (t.status = 'PENDING'
+  or (t.status = 'DEAD' and h.state is not distinct from 'dead') or coalesce(${oursCondition(scope, owner)}, false))`;
 }

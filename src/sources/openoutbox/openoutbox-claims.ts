@@ -3,6 +3,7 @@ import { displayTable } from "../../postgres/identifiers.ts";
 import { writeSettings } from "../../postgres/lanes.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
 import { BY_ID_SETTINGS, type Queue } from "./claim.ts";
+import { giveBackStraysSql } from "./give-back-strays.sql.ts";
 import { reapStaleSql } from "./reap-stale.sql.ts";
 import { noteReaped } from "./reaped-rows.ts";
 import { refreshSql } from "./refresh.sql.ts";
@@ -18,13 +19,13 @@ export class OpenOutboxClaims implements DurableClaims {
   }
 
   async refresh(owner: string, ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
     const { database, scope } = await this.#queue();
     const settings = {
       ...writeSettings(database, "refreshing claims", displayTable(scope.table.name)),
       settings: BY_ID_SETTINGS,
     };
-    await statement(database.pool, settings, refreshSql(scope, owner, ids, this.leaseMs));
+    if (ids.length > 0) await statement(database.pool, settings, refreshSql(scope, owner, ids, this.leaseMs));
+    await statement(database.pool, settings, giveBackStraysSql(scope, owner, ids, this.leaseMs));
   }
 
   async reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }> {

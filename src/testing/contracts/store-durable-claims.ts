@@ -139,10 +139,35 @@ export const durableClaimCases = storeCases([
       await stage.write("a1 b1");
       const owner = await stage.own();
       await owner.read();
+      await stage.subject.ageClaims!(stage.ids("a1"));
+      await claimsOf(owner).refresh(owner.id, stage.ids("a1 b1"));
+      await owner.die();
+      assert.deepEqual(await claimsOf(await stage.join()).reapStale(10), { freed: 0, dead: 0 });
+    },
+    durable,
+  ],
+
+  [
+    "B5 an old claim that its owner knows nothing of is given back by the refresh of the others",
+    async (stage) => {
+      await stage.write("a1 b1 c1");
+      const owner = await stage.own();
+      await owner.read();
       await stage.subject.ageClaims!(stage.ids("a1 b1"));
       await claimsOf(owner).refresh(owner.id, stage.ids("a1"));
-      await owner.die();
-      assert.deepEqual(await claimsOf(await stage.join()).reapStale(10), { freed: 1, dead: 0 });
+      assert.equal(stage.show(await owner.read()), "b1");
+    },
+    durable,
+  ],
+
+  [
+    "B5 a head whose claim is the caller's already is claimed all the same",
+    async (stage) => {
+      await stage.write("a1 b1");
+      const owner = await stage.own();
+      await owner.read();
+      const { events, gone } = await owner.store.claimHeads(owner.takeoverOf().grant, stage.ids("a1"));
+      assert.deepEqual([stage.show(events), stage.showIds(gone)], ["a1", ""]);
     },
     durable,
   ],

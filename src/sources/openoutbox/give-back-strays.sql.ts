@@ -1,0 +1,14 @@
+import { quoteArray } from "../../postgres/identifiers.ts";
+import { GIVE_BACK, mineCondition, oursCondition, type QueueScope } from "./openoutbox-table.ts";
+
+/** Claims that stand under our name, that we know nothing of, and that are too old to be on their way to us. */
+export const giveBackStraysSql = (
+  scope: QueueScope,
+  owner: string,
+  ids: readonly string[],
+  leaseMs: number,
+): string => `
+update ${scope.table.quotedName} t set status = 'PENDING', ${GIVE_BACK}
+where t.status = 'DELIVERING' and ${oursCondition(scope, owner)} and ${mineCondition(scope)}
+  and t.locked_at < now() - ${Math.ceil(leaseMs)} * interval '1 millisecond'
+  and t.event_id not in (select unnest(${quoteArray(ids)}::uuid[]))`;
