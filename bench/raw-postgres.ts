@@ -74,7 +74,7 @@ async function rawOpenOutbox(client: pg.Client): Promise<RawTimes> {
     client,
     ids,
     `update public.openoutbox_events set status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null,
-      updated_at = now() where event_id = any($1) and status = 'DELIVERING' and locked_by = 'raw'`,
+      updated_at = now() where event_id = any($1)`,
   );
   return { readMs, markMs };
 }

@@ -2,7 +2,7 @@ import { type PostgresServer, startPostgres } from "../../test/servers/postgres.
 import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
 import { type FillOptions, fillTable, type TableKind } from "../outbox-tables.ts";
 import { rawPostgres } from "../raw-postgres.ts";
-import { prepareDatabase, runRelay } from "../relay-run.ts";
+import { compileRelay, prepareDatabase, runRelay } from "../relay-run.ts";
 
 const ROWS = 200_000;
 const KEYS = 20_000;
@@ -28,6 +28,7 @@ export const drainPostgres: Scenario = async (options) => {
       "max_wal_size=4GB",
     ],
   });
+  await compileRelay();
   await prepareDatabase(postgres);
   const stage = { ...options, postgres };
   const parts: Record<string, () => Promise<Figure[]>> = {

@@ -5,7 +5,7 @@ import type { Timing } from "../core/limits.ts";
 const DRIFT_MAX_MS = 1_000;
 
 /** The clocks at the moment at which a renewal is sent. */
-export interface SentAt {
+interface SentAt {
   readonly monotonicMs: number;
   readonly wallMs: number;
 }

