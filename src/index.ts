@@ -17,6 +17,7 @@ export { stdoutPublisher } from "./publishers/stdout/stdout-publisher.ts";
 export { createRelay, type DrainReport, type Relay, type RelayOptions } from "./relay/relay.ts";
 export type { Route } from "./routing/routes.ts";
 export { memorySource } from "./sources/memory/memory-source.ts";
+export { openOutboxSource } from "./sources/openoutbox/openoutbox-source.ts";
 export { type PostgresSourceOptions, postgresSource } from "./sources/postgres/postgres-source.ts";
 export { discoverTables } from "./sources/postgres/table-discovery.ts";
 export { memoryTechnicalEventStore } from "./telemetry/memory-technical-event-store.ts";

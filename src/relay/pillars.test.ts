@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { until } from "../../test/servers/until.ts";
+import type { Membership } from "../ports/membership.ts";
+import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import { stdoutPublisher } from "../publishers/stdout/stdout-publisher.ts";
+import { memorySource } from "../sources/memory/memory-source.ts";
+import { createRelay } from "./relay.ts";
+
+const QUICK = { leaseMs: 300, leaseMarginMs: 100, publishTimeoutMs: 250, pollIntervalMs: 20, balanceMs: 50 };
+
+for (const durableClaims of [false, true]) {
+  test(`B1 storage, publisher and relay know each other by their ports only (durable claims: ${durableClaims})`, async () => {
+    const lines = new PassThrough();
+    const publishers = { memory: memoryPublisher(), stdout: stdoutPublisher({ stream: lines }) };
+    const storage = memorySource({ durableClaims });
+    storage.insert({ id: "1", type: "a", payload: "x" }, { id: "2", type: "b", payload: "y" });
+    const routes = [
+      { types: ["a"], destination: "memory" },
+      { types: ["b"], destination: "stdout" },
+    ];
+    await using relay = createRelay({ sources: [storage], destinations: publishers, routes });
+    await relay.drain();
+    lines.end();
+    assert.deepEqual(
+      publishers.memory.delivered.map(({ event }) => event.id),
+      ["1"],
+    );
+    assert.match(await text(lines), /"id":"2"/);
+    assert.equal(storage.pending().length, 0);
+  });
+}
+
+/** A process that is dead to the others: its heartbeat never reaches the database again. */
+function withoutHeartbeat(membership: Membership): Membership {
+  return {
+    databaseId: membership.databaseId,
+    join: (instance) => membership.join(instance),
+    renew: () => new Promise(() => {}),
+    reap: async () => [],
+    leave: (id) => membership.leave(id),
+  };
+}
+
+for (const durableClaims of [false, true]) {
+  test(`B2 the Poller claims, the Dispatcher publishes, the Reaper frees what a dead relay held (durable claims: ${durableClaims})`, async () => {
+    const storage = memorySource({ durableClaims });
+    const dead = memorySource({ database: storage.database });
+    const silent = memoryPublisher();
+    silent.respond(() => "hang");
+    await using first = createRelay({
+      sources: [{ ...dead, membership: withoutHeartbeat(dead.membership) }],
+      destinations: { out: silent },
+      timing: QUICK,
+    });
+    storage.insert({ id: "1", type: "t", key: "k" }, { id: "2", type: "t", key: "k" });
+    const claimed = new Promise((resolve) =>
+      first.on("RunEnded", ({ claimed: count }) => count === 2 && resolve(count)),
+    );
+    await first.start();
+    await claimed;
+
+    const out = memoryPublisher();
+    await using second = createRelay({ sources: [storage], destinations: { out }, timing: QUICK });
+    let reaped = 0;
+    second.on("InstanceReaped", () => {
+      reaped += 1;
+    });
+    await second.start();
+    await until("the second relay delivers what the first one held", () => out.delivered.length === 2);
+    assert.ok(reaped >= 1);
+    assert.deepEqual(
+      out.delivered.map(({ event }) => event.id),
+      ["1", "2"],
+    );
+  });
+}
