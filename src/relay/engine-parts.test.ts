@@ -98,8 +98,15 @@ test("a due hold is given out once, and news of events in flight is not overwrit
   assert.deepEqual(book.claimDue(10, 10), ["a1"]);
   assert.deepEqual(book.claimDue(10, 10), []);
   assert.deepEqual(
+    book.replace([], 10, () => false),
+    [],
+    "it is being read",
+  );
+  book.postpone("a1", 10);
+  assert.deepEqual(
     book.replace([], 10, (id) => id === "a1"),
     [],
+    "it is in flight",
   );
   assert.equal(book.parks("a"), true);
   assert.deepEqual(

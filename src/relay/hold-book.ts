@@ -58,15 +58,17 @@ export class HoldBook {
   }
 
   /**
-   * Takes over what the source says; returns the keys that are parked no longer. Events in flight keep what is known
-   * of them: the news about them is not written yet.
+   * Takes over what the source says; returns the keys that are parked no longer. Events that are in flight or just
+   * being read keep what is known of them: the news about them is not written yet.
    */
   replace(holds: readonly Hold[], nowMs: number, isInFlight: (id: string) => boolean): string[] {
     const before = [...this.#parkedKeys.keys()];
     const known = new Set(holds.map((hold) => hold.id));
-    for (const id of [...this.#holds.keys()]) if (!known.has(id) && !isInFlight(id)) this.remove(id);
-    for (const hold of holds)
-      if (!isInFlight(hold.id)) this.put(keep(hold, nowMs, this.get(hold.id)?.silentSinceMs ?? null));
+    const isBusy = (id: string): boolean => this.#claimed.has(id) || isInFlight(id);
+    for (const id of [...this.#holds.keys()]) if (!known.has(id) && !isBusy(id)) this.remove(id);
+    for (const hold of holds) {
+      if (!isBusy(hold.id)) this.put(keep(hold, nowMs, this.get(hold.id)?.silentSinceMs ?? null));
+    }
     return before.filter((key) => !this.#parkedKeys.has(key));
   }
 

@@ -1,4 +1,4 @@
-import { RelayError } from "../core/errors.ts";
+import { RelayError, tookNoEffect } from "../core/errors.ts";
 import type { Grant, LaneState } from "../ports/queue-store.ts";
 
 /**
@@ -11,4 +11,10 @@ export function isAsLeft(grant: Grant, settledBatch: bigint, seen: LaneState | u
 
 export function strayed(pipeline: string, lane: number): RelayError {
   return new RelayError("FENCED", `Lane ${lane} of ${pipeline} is not as this instance left it.`);
+}
+
+/** What the source refused changed nothing; the next time will do. */
+export function nullIfRefused(error: unknown): null {
+  if (!tookNoEffect(error)) throw error;
+  return null;
 }

@@ -1,4 +1,4 @@
-import { RelayError, reasonOf, tookNoEffect } from "../core/errors.ts";
+import { RelayError, reasonOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import type { Failed } from "../core/outcome.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
@@ -7,6 +7,7 @@ import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.
 import { nextAfterFailure } from "./failure-rule.ts";
 import { HoldBook } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
+import { nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
@@ -219,7 +220,7 @@ export class Lane implements DispatcherListener, SettlerListener {
   failed(failures: readonly FailedEntry[], attempt: Attempt): void {
     const { entry, outcome } = failures[0]!;
     const entries = failures.map((failure) => failure.entry);
-    if (outcome.kind === "skipped") this.#queue.putBack(entries);
+    if (outcome.kind === "skipped") this.#notJudged(entries, attempt);
     else if (outcome.scope === "event") this.#eventFailed(entry, entries.slice(1), outcome, attempt);
     else if (outcome.scope === "topic") this.#topicFailed(entries, outcome, attempt);
     else this.#destinationFailed(entries, outcome, attempt);
@@ -272,6 +273,12 @@ export class Lane implements DispatcherListener, SettlerListener {
     return true;
   }
 
+  /** It tells nothing about the destination either, so that another probe may go. */
+  #notJudged(entries: readonly Entry[], attempt: Attempt): void {
+    this.#queue.putBack(entries);
+    if (attempt.probe) this.#context.destination.cancelProbe();
+  }
+
   #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
     for (const entry of entries) this.#reports.failed(entry, outcome, attempt, this.#attemptsOf(entry) + 1, null);
     if (entries[0]!.silences < SILENCES_MAX) this.#queue.putBack(entries);
@@ -317,21 +324,22 @@ export class Lane implements DispatcherListener, SettlerListener {
   #hold(entry: Entry, followers: readonly Entry[], failure: Pick<Failure, "attempts" | "reason" | "next">): void {
     const { id, key } = entry.event;
     const { attempts, next } = failure;
-    const parks = next.kind === "retry" || next.parks;
     const crashes = this.holds.get(id)?.crashes ?? 0;
-    // Not due before the failure is written: a hold must never be ahead of its row.
-    const dueAtMs = Number.POSITIVE_INFINITY;
     const { silentSinceMs } = entry;
-    this.holds.put({ id, key, dead: next.kind === "dead", parks, attempts, crashes, dueAtMs, silentSinceMs });
-    if (!parks) this.#queue.putBack(followers);
-    else this.#handBack([...followers, ...(key === null ? [] : this.#queue.dropKey(key))]);
+    // Not due, and nothing of its key may pass, before it is written: a hold must never be ahead of its row.
+    const dueAtMs = Number.POSITIVE_INFINITY;
+    this.holds.put({ id, key, dead: next.kind === "dead", parks: true, attempts, crashes, dueAtMs, silentSinceMs });
+    this.#handBack([...followers, ...(key === null ? [] : this.#queue.dropKey(key))]);
     this.#settler.failed({ id, key, ...failure });
   }
 
   #failureSettled({ id, next, reason, attempts }: Failure): void {
     const entry = this.#claims.get(id);
     const hold = this.holds.get(id);
-    if (next.kind === "retry" && hold !== undefined) this.holds.put({ ...hold, dueAtMs: this.#now() + next.delayMs });
+    if (hold !== undefined) {
+      const dueAtMs = next.kind === "retry" ? this.#now() + next.delayMs : 0;
+      this.holds.put({ ...hold, dueAtMs, parks: next.kind === "retry" || next.parks });
+    }
     if (next.kind === "dead" && entry !== undefined) this.#reports.deadLettered(entry, attempts, reason, next.parks);
     this.#claims.finish(id);
   }
@@ -387,10 +395,4 @@ export class Lane implements DispatcherListener, SettlerListener {
   #now(): number {
     return this.#context.clock.monotonicMs();
   }
-}
-
-/** What the source refused changed nothing; the next review will do. */
-function nullIfRefused(error: unknown): null {
-  if (!tookNoEffect(error)) throw error;
-  return null;
 }

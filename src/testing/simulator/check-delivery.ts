@@ -1,0 +1,127 @@
+import type { Arrival, Disturbance, Send, Written } from "./history.ts";
+import type { Simulation } from "./simulation.ts";
+
+/** L: every committed event that the database still knows was delivered, or is visibly dead or waiting. */
+export function checkLoss(simulation: Simulation): void {
+  const { history, database } = simulation.world;
+  const contents = new Set(history.arrivals.map(({ content }) => content));
+  const ids = new Set(history.arrivals.map(({ id }) => id));
+  for (const event of history.written) {
+    if (event.gone !== null) continue;
+    const row = database.model.row(event.id);
+    // A destination that drops a known id cannot know that the id was given out twice.
+    const arrived = contents.has(event.content) || (isDeduplicated(simulation, event) && ids.has(event.id));
+    if (row === undefined) history.violate("L", `${event.id} vanished`);
+    else if (row.state === "DELIVERED" && !arrived) {
+      history.violate("L", `${event.id} is marked as delivered and never arrived`);
+    } else if (row.state === "DEAD" && !database.model.tables.deadLetters.has(event.id)) {
+      history.violate("L", `${event.id} is dead without a dead letter`);
+    }
+  }
+}
+
+/** O: first deliveries of one key follow the order of writing; nothing passes a dead event that parks its key. */
+export function checkOrder(simulation: Simulation): void {
+  const { history, database } = simulation.world;
+  const firstAtMs = new Map<string, number>();
+  for (const { content, atMs } of history.arrivals) if (!firstAtMs.has(content)) firstAtMs.set(content, atMs);
+  // A destination that deduplicates drops an event whose id was given out before.
+  const ids = new Set(history.arrivals.map(({ id }) => id));
+  for (const [line, events] of Map.groupBy(history.written, (event) => lineOf(simulation, event))) {
+    const { key } = events[0]!;
+    if (key === null || history.revivedKeys.has(key)) continue;
+    const kept = events.filter(({ gone, content, id }) => {
+      const isDropped = !firstAtMs.has(content) && ids.has(id);
+      return gone === null && !isDropped && !history.replayed.has(content);
+    });
+    const inOrder = kept.sort((left, right) => left.sequence - right.sequence);
+    let latest: { id: string; atMs: number } | null = null;
+    for (const event of inOrder) {
+      const letter = database.model.tables.deadLetters.get(event.id);
+      if (letter !== undefined && !letter.parks) continue;
+      const atMs: number = firstAtMs.get(event.content) ?? NEVER;
+      const overtaker: { id: string; atMs: number } | undefined =
+        atMs === NEVER ? laterArrival(inOrder, event, firstAtMs) : undefined;
+      if (overtaker !== undefined) history.violate("O", `${overtaker.id} of ${line} passed ${event.id}, which waits`);
+      if (latest !== null && atMs < latest.atMs) {
+        history.violate("O", `${event.id} of ${line} arrived before ${latest.id}, which was written earlier`);
+      }
+      if (atMs !== NEVER) latest = { id: event.id, atMs };
+      if (history.violations.length > 0) return;
+    }
+  }
+}
+
+/**
+ * D: each second arrival has a cause of its own: an outcome that nobody learned, or something that went wrong while the
+ * event was not yet marked as delivered. What is marked comes again only if the database forgot it.
+ */
+export function checkDuplicates(simulation: Simulation): void {
+  const { history } = simulation.world;
+  const sends = Map.groupBy(
+    history.sends.filter(({ arrived }) => arrived),
+    ({ content }) => content,
+  );
+  for (const [content, ofEvent] of sends) {
+    if (ofEvent.length < 2 || isDeduplicated(simulation, ofEvent[0]!)) continue;
+    const used = new Set<Disturbance>();
+    const inOrder = ofEvent.sort((left, right) => left.sentAtMs - right.sentAtMs);
+    for (const [index, send] of inOrder.entries()) {
+      const before = inOrder[index - 1];
+      if (before === undefined || before.answer?.kind !== "delivered") continue;
+      const cause = causeOf(simulation, before, send, used);
+      if (cause !== undefined) used.add(cause);
+      else history.violate("D", `${content} arrived again by ${send.process}, and nothing had gone wrong`);
+    }
+  }
+}
+
+function causeOf(
+  { world, scenario }: Simulation,
+  before: Send,
+  send: Send,
+  used: ReadonlySet<Disturbance>,
+): Disturbance | undefined {
+  const { history, leaseMs } = world;
+  const marked = history.settled.get(before.id)?.find((atMs) => atMs >= before.sentAtMs && atMs <= send.sentAtMs);
+  const mayForget = scenario.rates.failover !== undefined || history.replayed.has(before.content);
+  const untilMs = marked === undefined || mayForget ? send.sentAtMs : marked;
+  return history.disturbances.find(
+    (it) => !used.has(it) && concerns(it, [before, send]) && isWithin(it, before.sentAtMs - 2 * leaseMs, untilMs),
+  );
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+function laterArrival(
+  inOrder: readonly Written[],
+  event: Written,
+  firstAtMs: ReadonlyMap<string, number>,
+): { id: string; atMs: number } | undefined {
+  const later = inOrder.find(({ sequence, content }) => sequence > event.sequence && firstAtMs.has(content));
+  return later === undefined ? undefined : { id: later.id, atMs: firstAtMs.get(later.content)! };
+}
+
+/** The unit of order: a key at a destination. */
+export function lineOf(simulation: Simulation, { key, type }: Pick<Written, "key" | "type">): string {
+  return `${key} at ${destinationOf(simulation, type)}`;
+}
+
+export function destinationOf(simulation: Simulation, type: string): string {
+  const { routes } = simulation.scenario;
+  return routes.find(({ types }) => types[0] === "*" || types[0]![0] === type[0])!.destination;
+}
+
+function isDeduplicated(simulation: Simulation, event: Written | Send | Arrival): boolean {
+  const written = simulation.world.history.written.find(({ content }) => content === event.content);
+  const destination = written === undefined ? null : destinationOf(simulation, written.type);
+  return simulation.scenario.brokers.some(({ name, deduplicates }) => name === destination && deduplicates);
+}
+
+function concerns({ process }: Disturbance, sends: readonly Send[]): boolean {
+  return process === null || sends.some((send) => send.process === process);
+}
+
+function isWithin({ atMs }: Disturbance, fromMs: number, untilMs: number): boolean {
+  return atMs >= fromMs && atMs <= untilMs;
+}

@@ -1,0 +1,59 @@
+import type { LaneWrite } from "./history.ts";
+import type { Simulation } from "./simulation.ts";
+
+/** Epochs rise, and under one of them only one instance ever wrote. */
+export function checkLanes(simulation: Simulation): void {
+  const { history } = simulation.world;
+  const { rates } = simulation.scenario;
+  // Only a database that forgets and whose clock goes back as well can repeat one; the owner still tells them apart.
+  const mayRepeat = rates.failover !== undefined && rates["database clock back"] !== undefined;
+  for (const writes of Map.groupBy(history.laneWrites, ({ pipeline, lane }) => `${pipeline} ${lane}`).values()) {
+    const taken = writes.filter(({ kind }) => kind === "takeOver");
+    if (!mayRepeat) checkRising(simulation, taken);
+    for (const [epoch, ofEpoch] of Map.groupBy(writes, (write) => write.epoch)) {
+      const owners = new Set(ofEpoch.map(({ owner }) => owner));
+      if (owners.size > 1 && !mayRepeat) history.violate("lanes", `epoch ${epoch} has ${owners.size} owners`);
+    }
+  }
+}
+
+function checkRising(simulation: Simulation, taken: readonly LaneWrite[]): void {
+  for (const [index, { epoch, lane }] of taken.entries()) {
+    const before = taken[index - 1];
+    if (before === undefined || before.epoch < epoch) continue;
+    simulation.world.history.violate("lanes", `lane ${lane} went from epoch ${before.epoch} to ${epoch}`);
+  }
+}
+
+/** In peace every lane is owned by a living instance, and none of them has more than its fair part. */
+export function checkShare(simulation: Simulation): void {
+  const { history, database, leaseMs, time } = simulation.world;
+  // Behind the brake of a lane an event that ends the process may still be at work.
+  const wasCrash = history.disturbances.some(({ what, atMs }) => what === "crash" && atMs > time.nowMs - 3 * leaseMs);
+  // After the database's clock stepped back the dead live on for a while.
+  const isUnsure = simulation.scenario.rates["database clock back"] !== undefined;
+  if (simulation.drainedAtMs === null || wasCrash || isUnsure) return;
+  const { pipelines, instances } = database.model.tables;
+  const living = simulation.slots.filter(({ process }) => process !== null).length;
+  for (const { name, lanes } of pipelines.values()) {
+    const byOwner = Map.groupBy(lanes.values(), ({ owner }) => owner);
+    for (const [owner, owned] of byOwner) {
+      if (owner === null || !instances.has(owner))
+        history.violate("share", `${owned.length} lanes of ${name} are free`);
+      else if (owned.length > Math.ceil(lanes.size / living)) {
+        history.violate("share", `one of ${living} instances owns ${owned.length} lanes of ${name}`);
+      }
+    }
+  }
+}
+
+/** Where claims are durable: locked exactly while DELIVERING, delivered exactly when it says so. */
+export function checkClaims(simulation: Simulation): void {
+  const { history, database } = simulation.world;
+  const { open, closed } = database.model.tables;
+  for (const { id, state, lockedBy, lockedAtMs, deliveredAtMs } of [...open.values(), ...closed.values()]) {
+    const isLocked = lockedBy !== null || lockedAtMs !== null;
+    if (isLocked !== (state === "DELIVERING")) history.violate("claims", `${id} is ${state} and locked: ${isLocked}`);
+    if ((deliveredAtMs !== null) !== (state === "DELIVERED")) history.violate("claims", `${id} is ${state}`);
+  }
+}

@@ -1,0 +1,118 @@
+import { laneOf } from "../../sources/memory/memory-lanes.ts";
+import type { EventRow, HoldRow } from "../../sources/memory/memory-tables.ts";
+import { destinationOf, lineOf } from "./check-delivery.ts";
+import { isBrakeTight, routeOf } from "./check-failures.ts";
+import type { Written } from "./history.ts";
+import type { Simulation } from "./simulation.ts";
+
+/** All is delivered or dead, but for what must wait: a key behind a dead or an endlessly failing event. */
+export function isDrained(simulation: Simulation): boolean {
+  return waitingWithoutCause(simulation) === undefined;
+}
+
+function waitingWithoutCause(simulation: Simulation): EventRow | undefined {
+  const { database, history } = simulation.world;
+  const { open, pipelines } = database.model.tables;
+  if (open.size === 0) return undefined;
+  const endless = history.written.filter((event) => open.has(event.id) && isEndless(simulation, event));
+  const endlessIds = new Set(endless.map(({ id }) => id));
+  const endlessLines = new Set(endless.filter(({ key }) => key !== null).map((event) => lineOf(simulation, event)));
+  for (const row of open.values()) {
+    const pipeline = pipelines.get(`outbox->${destinationOf(simulation, row.type)}`);
+    const holds = pipeline === undefined ? [] : [...pipeline.holds.values()];
+    const isParked = holds.some(({ key, parks, state }) => parks && state === "dead" && key === row.key);
+    const isBehind = endlessIds.has(row.id) || endlessLines.has(lineOf(simulation, row));
+    if (!isParked && !isBehind && !isBraked(simulation, row, holds, endlessIds)) return row;
+  }
+  return undefined;
+}
+
+/** A lane with that many events that nobody can deliver takes nothing new until a person looks at them. */
+function isBraked(
+  { scenario }: Simulation,
+  row: EventRow,
+  holds: readonly HoldRow[],
+  endlessIds: ReadonlySet<string>,
+): boolean {
+  const lane = laneOf(row, scenario.lanes);
+  const hopeless = holds.filter(
+    ({ id, state, ...hold }) => hold.lane === lane && (state === "dead" || endlessIds.has(id)),
+  );
+  return hopeless.length >= (scenario.limits.holdsPerLaneMax ?? 0);
+}
+
+/**
+ * With `block` an event that always fails is tried for ever. So is one that is never answered when nothing else is
+ * left to tell it from a dead destination, and one that holds the brake on when nothing else is left to release it.
+ */
+function isEndless(simulation: Simulation, event: Written): boolean {
+  if (event.fate.kind === "silent") return true;
+  const isPoison = event.fate.kind === "poison";
+  if (isBrakeTight(simulation)) return isPoison || event.fate.kind === "rejected";
+  return isPoison && routeOf(simulation, event).onExhausted === "block";
+}
+
+/** Once nothing goes wrong any more everything flows again, and then there is peace. */
+export function checkLiveness(simulation: Simulation): void {
+  const { history } = simulation.world;
+  const waiting = waitingWithoutCause(simulation);
+  if (simulation.drainedAtMs === null && history.violations.length === 0) {
+    history.violate("liveness", waiting === undefined ? "a writer still waits" : describeWaiting(simulation, waiting));
+  }
+  const bound = idleCallsMax(simulation);
+  if (simulation.idleCallsPerSecond > bound) {
+    history.violate("hot loop", `${simulation.idleCallsPerSecond.toFixed(0)} calls a second with nothing to do`);
+  }
+  const stuck = simulation.slots.filter((slot) => slot.stuckStops > 0).length;
+  if (stuck > 0) history.violate("stop", "a graceful stop did not come to its end");
+}
+
+function describeWaiting({ scenario, world }: Simulation, row: EventRow): string {
+  const lane = laneOf(row, scenario.lanes);
+  const { pipelines } = world.database.model.tables;
+  const holds = [...pipelines.values()].flatMap((pipeline) => [...pipeline.holds.values()]);
+  const inLane = holds.filter((hold) => hold.lane === lane).map(({ id, state }) => `${id} ${state}`);
+  return `${row.id} of ${row.key} in lane ${lane} still waits (${row.state}); holds: ${inLane.join(", ") || "none"}`;
+}
+
+function idleCallsMax({ scenario, slots, world }: Simulation): number {
+  const { pollIntervalMs, balanceMs, leaseMs } = scenario.timing;
+  const perSecond = (everyMs: number): number => 1_000 / everyMs;
+  const perPipeline = 4 * perSecond(pollIntervalMs) + 2 * perSecond(balanceMs) + 5;
+  const perProcess = scenario.routes.length * perPipeline + perSecond(balanceMs) + 3 * perSecond(leaseMs) + 5;
+  const { pipelines, open } = world.database.model.tables;
+  const holds = [...pipelines.values()].reduce((sum, pipeline) => sum + pipeline.holds.size, 0);
+  // Followers of an event that is tried for ever are seen by every run, in pages that may hold a single one.
+  return slots.length * perProcess + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
+}
+
+/** S: where only single events, keys and topics are bad, all others arrive soon. */
+export function checkFlow(simulation: Simulation): void {
+  const { scenario, world } = simulation;
+  const { history } = world;
+  if (!scenario.isCalm) return;
+  const badKeys = new Set(history.written.filter(({ fate }) => fate.kind !== "fine").map(({ key }) => key));
+  const refused = new Set(
+    history.sends.filter(({ answer }) => answer?.kind !== "delivered").flatMap(({ key, id }) => [key ?? id, id]),
+  );
+  const firstAtMs = new Map<string, number>();
+  for (const { content, atMs } of history.arrivals) if (!firstAtMs.has(content)) firstAtMs.set(content, atMs);
+  const boundMs = flowBoundMs(simulation);
+  for (const event of history.written) {
+    const { id, key, content, committedAtMs } = event;
+    if (key !== null && (badKeys.has(key) || refused.has(key) || key in scenario.slowKeys)) continue;
+    if (event.fate.kind !== "fine" || refused.has(id) || sharesBadTopic(simulation)) continue;
+    const delayMs = (firstAtMs.get(content) ?? Number.POSITIVE_INFINITY) - committedAtMs;
+    if (delayMs > boundMs) history.violate("S", `${id} of ${key} waited ${delayMs.toFixed(0)} ms for others`);
+  }
+}
+
+function sharesBadTopic({ scenario }: Simulation): boolean {
+  return scenario.rates["topic down"] !== undefined || scenario.rates["retry topic"] !== undefined;
+}
+
+/** A first join, some hand-overs of lanes, and a queue in which a slow key has its fair part. */
+function flowBoundMs({ scenario }: Simulation): number {
+  const slowMs = Math.max(0, ...Object.values(scenario.slowKeys));
+  return 8_000 + 8 * slowMs;
+}

@@ -1,0 +1,122 @@
+import type { SeededRandom } from "./seeded-random.ts";
+
+/** What can happen to one call of a store. */
+export const CALL_FAULTS = [
+  "slow request",
+  "late answer",
+  "error before effect",
+  "error after effect",
+  "busy",
+  "refused",
+  "late commit",
+  "crash before call",
+  "crash after effect",
+  "pause before call",
+  "pause before answer",
+] as const;
+
+/** What can happen to a renewal of the lease besides: too late to be of use, or nearly so. */
+export const RENEWAL_FAULTS = ["late renewal"] as const;
+
+/** What can happen to one publish as a whole. */
+export const PUBLISH_FAULTS = [
+  "slow publish",
+  "connection lost",
+  "crash before publish",
+  "crash amid publish",
+  "pause before publish",
+  "pause amid publish",
+] as const;
+
+/** What can happen to one message. */
+export const MESSAGE_FAULTS = [
+  "retry event",
+  "retry after",
+  "retry topic",
+  "retry destination",
+  "rejected",
+  "failed after effect",
+  "hang",
+  "hang after effect",
+  "row deleted in flight",
+  "row marked in flight",
+] as const;
+
+/** What happens at a moment of its own, and is listed in the scenario. */
+export const TIMED_FAULTS = [
+  "crash",
+  "pause",
+  "suspend",
+  "graceful stop",
+  "process clock step",
+  "database down",
+  "failover",
+  "database clock forward",
+  "database clock back",
+  "destination down",
+  "topic down",
+  "held row deleted",
+  "held row marked",
+  "dead letter replayed",
+] as const;
+
+/** What is wrong with an event from the beginning, so that it fails whenever it is sent. */
+export const EVENT_FAULTS = [
+  "poison",
+  "flaky",
+  "always rejected",
+  "never answered",
+  "crash poison",
+  "unreadable",
+  "too large",
+  "slow key",
+  "late writer",
+  "id given out again",
+] as const;
+
+export const FAULT_KINDS = [
+  ...CALL_FAULTS,
+  ...RENEWAL_FAULTS,
+  ...PUBLISH_FAULTS,
+  ...MESSAGE_FAULTS,
+  ...TIMED_FAULTS,
+  ...EVENT_FAULTS,
+] as const;
+
+export type FaultKind = (typeof FAULT_KINDS)[number];
+export type CallFault = (typeof CALL_FAULTS)[number] | (typeof RENEWAL_FAULTS)[number];
+export type PublishFault = (typeof PUBLISH_FAULTS)[number];
+export type MessageFault = (typeof MESSAGE_FAULTS)[number];
+export type TimedFault = (typeof TIMED_FAULTS)[number];
+
+/** Chance per call, publish or message. What is not listed does not happen in this scenario. */
+export type FaultRates = Readonly<Partial<Record<FaultKind, number>>>;
+
+/** Draws the faults of one simulation and counts those that fired. */
+export class Faults {
+  readonly fired = new Map<FaultKind, number>();
+  /** Off from the moment at which everything must heal. */
+  isOn = true;
+  readonly #rates: FaultRates;
+  readonly #random: SeededRandom;
+
+  constructor(rates: FaultRates, random: SeededRandom) {
+    this.#rates = rates;
+    this.#random = random;
+  }
+
+  /** At most one of these happens; always costs one draw, so that one rate more shifts nothing. */
+  draw<Kind extends FaultKind>(kinds: readonly Kind[]): Kind | null {
+    let draw = this.#random.next();
+    if (!this.isOn) return null;
+    for (const kind of kinds) {
+      draw -= this.#rates[kind] ?? 0;
+      if (draw < 0) return kind;
+    }
+    return null;
+  }
+
+  count(kind: FaultKind): void {
+    this.fired.set(kind, (this.fired.get(kind) ?? 0) + 1);
+  }
+}

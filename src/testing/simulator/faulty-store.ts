@@ -1,0 +1,259 @@
+import type { Hold } from "../../core/hold.ts";
+import type { Joining, Membership } from "../../ports/membership.ts";
+import type {
+  ClaimedEvent,
+  DurableClaims,
+  Grant,
+  Heads,
+  PipelineSpec,
+  QueueSource,
+  QueueStore,
+  Run,
+  RunRequest,
+  Settlement,
+  SettleResult,
+  Survey,
+  Takeover,
+} from "../../ports/queue-store.ts";
+import { memorySource } from "../../sources/memory/memory-source.ts";
+import type { LaneRow } from "../../sources/memory/memory-tables.ts";
+import { PortCalls, unreachable, type World } from "./port-call.ts";
+import type { SimProcess } from "./sim-process.ts";
+
+export interface OpenRun {
+  readonly isBusy: boolean;
+}
+
+/** One process's view of the shared database, with faults at every call. */
+export function faultySource(world: World, process: SimProcess, openRuns: Set<OpenRun>): QueueSource {
+  const inner = memorySource({ database: world.database.model });
+  const calls = new PortCalls(world, process);
+  return {
+    name: "outbox",
+    membership: new FaultyMembership(inner.membership, world, calls, process),
+    pipeline: (spec) => new FaultyStore(inner.pipeline(spec), spec, world, calls, process, openRuns),
+    close: () => inner.close(),
+  };
+}
+
+class FaultyMembership implements Membership {
+  readonly databaseId: string;
+  readonly #inner: Membership;
+  readonly #world: World;
+  readonly #calls: PortCalls;
+  readonly #process: SimProcess;
+
+  constructor(inner: Membership, world: World, calls: PortCalls, process: SimProcess) {
+    this.#inner = inner;
+    this.#world = world;
+    this.#calls = calls;
+    this.#process = process;
+    this.databaseId = inner.databaseId;
+  }
+
+  async join(instance: Joining): Promise<void> {
+    const joinedMs = await this.#calls.call("join", true, async () => {
+      await this.#inner.join(instance);
+      return this.#world.time.nowMs;
+    });
+    this.#process.prolongLease(joinedMs);
+  }
+
+  async renew(id: string, leaseMs: number): Promise<boolean> {
+    const renewedMs = await this.#calls.call("renew", true, async () => {
+      const isAlive = await this.#inner.renew(id, leaseMs);
+      return isAlive ? this.#world.time.nowMs : null;
+    });
+    if (renewedMs !== null) this.#process.prolongLease(renewedMs);
+    return renewedMs !== null;
+  }
+
+  reap(): Promise<string[]> {
+    return this.#calls.call("reap", true, () => this.#inner.reap());
+  }
+
+  leave(id: string): Promise<void> {
+    return this.#calls.call("leave", true, () => this.#inner.leave(id));
+  }
+}
+
+class FaultyStore implements QueueStore {
+  readonly durableClaims: DurableClaims | null;
+  readonly #inner: QueueStore;
+  readonly #spec: PipelineSpec;
+  readonly #world: World;
+  readonly #calls: PortCalls;
+  readonly #process: SimProcess;
+  readonly #openRuns: Set<OpenRun>;
+
+  constructor(
+    inner: QueueStore,
+    spec: PipelineSpec,
+    world: World,
+    calls: PortCalls,
+    process: SimProcess,
+    openRuns: Set<OpenRun>,
+  ) {
+    this.#inner = inner;
+    this.#spec = spec;
+    this.#world = world;
+    this.#calls = calls;
+    this.#process = process;
+    this.#openRuns = openRuns;
+    this.durableClaims = inner.durableClaims === null ? null : faultyClaims(inner.durableClaims, calls);
+  }
+
+  prepare(): Promise<{ readonly lanes: number }> {
+    return this.#calls.call("prepare", false, () => this.#inner.prepare());
+  }
+
+  survey(): Promise<Survey> {
+    return this.#calls.call("survey", false, () => this.#inner.survey());
+  }
+
+  takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {
+    return this.#calls.call("takeOver", true, async () => {
+      const taken = await this.#inner.takeOver(owner, lanes);
+      for (const { grant, crashes } of taken) {
+        this.#record(grant, "takeOver");
+        this.#note(`took lane ${grant.lane} at epoch ${grant.epoch}, crashes ${crashes}`);
+      }
+      return taken;
+    });
+  }
+
+  release(grant: Grant): Promise<void> {
+    return this.#calls.call("release", true, () => {
+      this.#note(`releases lane ${grant.lane}`);
+      return this.#inner.release(grant);
+    });
+  }
+
+  probe(grants: readonly Grant[]): Promise<boolean> {
+    return this.#calls.call("probe", false, () => this.#inner.probe(grants));
+  }
+
+  async begin(request: RunRequest): Promise<Run> {
+    const incarnation = this.#world.database.incarnation;
+    const run = await this.#calls.call("begin", false, () => this.#inner.begin(request));
+    return new FaultyRun(run, this.#world, this.#calls, incarnation, this.#openRuns, this.durableClaims !== null);
+  }
+
+  claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads> {
+    return this.#calls.call("claimHeads", this.durableClaims !== null, () => this.#inner.claimHeads(grant, ids));
+  }
+
+  settle(settlement: Settlement): Promise<SettleResult> {
+    return this.#calls.call("settle", true, async () => {
+      const before = this.#laneNow(settlement.grant.lane);
+      const result = await this.#inner.settle(settlement);
+      this.#checkFence(settlement, before);
+      this.#record(settlement.grant, "settle");
+      this.#world.history.settle(settlement.delivered.filter((id) => !result.missing.includes(id)));
+      this.#note(`settled ${describe(settlement)}`);
+      return result;
+    });
+  }
+
+  reviewHolds(grant: Grant): Promise<readonly Hold[]> {
+    return this.#calls.call("reviewHolds", true, () => this.#inner.reviewHolds(grant));
+  }
+
+  unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
+    return this.#calls.call("unrouted", false, () => this.#inner.unrouted());
+  }
+
+  prune(olderThanMs: number, rows: number): Promise<number> {
+    return this.#calls.call("prune", true, () => this.#inner.prune(olderThanMs, rows));
+  }
+
+  #laneNow(lane: number): LaneRow | undefined {
+    return this.#world.database.model.tables.pipelines.get(this.#spec.name)?.lanes.get(lane);
+  }
+
+  #checkFence({ grant, previousBatch }: Settlement, lane: LaneRow | undefined): void {
+    if (lane?.owner === grant.owner && lane.epoch === grant.epoch && lane.settledBatch === previousBatch) return;
+    this.#world.history.violate("lanes", `a settle of ${this.#process.name} took effect under an old grant`);
+  }
+
+  #record({ lane, epoch, owner }: Grant, kind: "takeOver" | "settle"): void {
+    const { history, time } = this.#world;
+    history.laneWrites.push({ pipeline: this.#spec.name, lane, epoch, owner, kind, atMs: time.nowMs });
+  }
+
+  #note(what: string): void {
+    this.#world.history.note(this.#process.name, `${this.#spec.name}: ${what}`);
+  }
+}
+
+/** A run lives on one connection: after an error or an outage it shows nothing more. */
+class FaultyRun implements Run {
+  readonly lanes: Run["lanes"];
+  readonly #inner: Run;
+  readonly #world: World;
+  readonly #calls: PortCalls;
+  readonly #incarnation: number;
+  readonly #openRuns: Set<OpenRun>;
+  readonly #claims: boolean;
+  /** A call is under way: its connection is not idle yet, and the source waits for it when it closes. */
+  isBusy = false;
+  #isBroken = false;
+
+  constructor(
+    inner: Run,
+    world: World,
+    calls: PortCalls,
+    incarnation: number,
+    openRuns: Set<OpenRun>,
+    claims: boolean,
+  ) {
+    this.lanes = inner.lanes;
+    this.#inner = inner;
+    this.#world = world;
+    this.#calls = calls;
+    this.#incarnation = incarnation;
+    this.#openRuns = openRuns;
+    this.#claims = claims;
+    openRuns.add(this);
+  }
+
+  async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
+    this.isBusy = true;
+    try {
+      return await this.#calls.call("next", this.#claims, async () => {
+        if (this.#isBroken || this.#incarnation !== this.#world.database.incarnation) throw unreachable("next");
+        return this.#inner.next(rows, bytes);
+      });
+    } catch (error) {
+      this.#isBroken = true;
+      throw error;
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  end(): Promise<void> {
+    this.#openRuns.delete(this);
+    return this.#calls.call("end", false, () => this.#inner.end());
+  }
+}
+
+function faultyClaims(inner: DurableClaims, calls: PortCalls): DurableClaims {
+  return {
+    leaseMs: inner.leaseMs,
+    refresh: (owner, ids) => calls.call("refresh", true, () => inner.refresh(owner, ids)),
+    reapStale: (rows) => calls.call("reapStale", true, () => inner.reapStale(rows)),
+  };
+}
+
+function describe({ grant, batch, delivered, failed, handedBack, releasedHolds, suspects }: Settlement): string {
+  const parts = [
+    `lane ${grant.lane} batch ${batch}`,
+    delivered.length > 0 && `delivered ${delivered.join(" ")}`,
+    failed.length > 0 && `failed ${failed.map(({ id, attempts, next }) => `${id}#${attempts}:${next.kind}`).join(" ")}`,
+    handedBack.length > 0 && `handed back ${handedBack.join(" ")}`,
+    releasedHolds.length > 0 && `released ${releasedHolds.join(" ")}`,
+    suspects.length > 0 && `suspects ${suspects.map(({ id }) => id).join(" ")}`,
+  ];
+  return parts.filter((part) => part !== false).join(", ");
+}

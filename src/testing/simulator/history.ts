@@ -1,0 +1,115 @@
+import type { Fate } from "./scenario.ts";
+import { hashText } from "./trace-hash.ts";
+import type { VirtualTime } from "./virtual-clock.ts";
+
+export interface Arrival {
+  readonly id: string;
+  readonly key: string | null;
+  /** Tells two events apart that were given the same id by a database which forgot the first. */
+  readonly content: string;
+  readonly destination: string;
+  readonly process: string;
+  readonly atMs: number;
+}
+
+/** One message that left a process, and what the process was told about it. */
+export interface Send {
+  readonly id: string;
+  readonly key: string | null;
+  readonly content: string;
+  readonly process: string;
+  readonly sentAtMs: number;
+  arrived: boolean;
+  /** Null while, or if for ever, the process was told nothing. */
+  answer: { readonly kind: string; readonly reason: string; readonly afterMs: number; readonly atMs: number } | null;
+}
+
+export interface Written {
+  readonly id: string;
+  readonly key: string | null;
+  readonly type: string;
+  readonly content: string;
+  readonly sequence: number;
+  readonly committedAtMs: number;
+  readonly fate: Fate;
+  /** Forgotten by the database in a failover, or deleted or marked by somebody else. */
+  gone: "lost" | "deleted" | "marked" | null;
+}
+
+/** Something that may legally cost duplicates: of one process, or (null) of all. */
+export interface Disturbance {
+  readonly process: string | null;
+  readonly what: string;
+  readonly atMs: number;
+}
+
+export interface LaneWrite {
+  readonly pipeline: string;
+  readonly lane: number;
+  readonly epoch: bigint;
+  readonly owner: string;
+  readonly kind: "takeOver" | "settle";
+  readonly atMs: number;
+}
+
+/** What one simulation did, as seen from outside of the engine. */
+export class History {
+  readonly arrivals: Arrival[] = [];
+  readonly sends: Send[] = [];
+  readonly written: Written[] = [];
+  readonly disturbances: Disturbance[] = [];
+  readonly laneWrites: LaneWrite[] = [];
+  /** When events were durably marked as delivered, by id. */
+  readonly settled = new Map<string, number[]>();
+  /** Broken while it ran: the checks at the end add theirs. */
+  readonly violations: string[] = [];
+  /** Keys of events whose death or deletion was forgotten in a failover: they may come back behind their followers. */
+  readonly revivedKeys = new Set<string>();
+  /** Contents of dead events that a person put back: they come late, and their failures are counted anew. */
+  readonly replayed = new Set<string>();
+  readonly lines: string[] | null;
+  calls = 0;
+  #hash = 0;
+  #callsAtOnce = 0;
+  #callsAtMs = -1;
+  readonly #time: VirtualTime;
+
+  constructor(time: VirtualTime, verbose: boolean) {
+    this.#time = time;
+    this.lines = verbose ? [] : null;
+  }
+
+  get hash(): string {
+    return (this.#hash >>> 0).toString(16).padStart(8, "0");
+  }
+
+  note(who: string, what: string): void {
+    this.#hash = hashText(this.#hash, who, this.#time.nowMs, what);
+    this.lines?.push(`${this.#time.nowMs.toFixed(2).padStart(10)}  ${who.padEnd(8)} ${what}`);
+  }
+
+  violate(invariant: string, what: string): void {
+    this.note("CHECK", `${invariant}: ${what}`);
+    this.violations.push(`${invariant}: ${what}`);
+  }
+
+  disturb(process: string | null, what: string): void {
+    this.disturbances.push({ process, what, atMs: this.#time.nowMs });
+  }
+
+  settle(ids: readonly string[]): void {
+    for (const id of ids) this.settled.set(id, [...(this.settled.get(id) ?? []), this.#time.nowMs]);
+  }
+
+  /** True when the engine calls on and on without letting any time pass. */
+  isSpinning(): boolean {
+    this.calls += 1;
+    this.#callsAtOnce = this.#callsAtMs === this.#time.nowMs ? this.#callsAtOnce + 1 : 0;
+    this.#callsAtMs = this.#time.nowMs;
+    if (this.#callsAtOnce < CALLS_AT_ONCE_MAX) return false;
+    if (this.#callsAtOnce === CALLS_AT_ONCE_MAX) this.violate("hot loop", "calls without end in one instant");
+    return true;
+  }
+}
+
+const CALLS_AT_ONCE_MAX = 5_000;

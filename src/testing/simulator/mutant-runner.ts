@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { applyMutant, MUTANTS, type Mutant } from "./mutants.ts";
+import { runSeeds, type SeedReport } from "./worker-pool.ts";
+
+interface MutantResult {
+  readonly mutant: Mutant;
+  /** The seed that noticed it; null when all of them passed. */
+  readonly caughtBy: SeedReport | null;
+  readonly seeds: number;
+}
+
+interface MutantOptions {
+  readonly from: number;
+  /** Seeds tried for each before it counts as survived. */
+  readonly seeds: number;
+  readonly jobs: number;
+  /** Only those whose name contains this. */
+  readonly only?: string;
+  readonly onResult: (result: MutantResult) => void;
+}
+
+/** Plants one bug after the other and looks whether a seed notices that the unchanged engine passes. */
+export async function runMutants(options: MutantOptions): Promise<MutantResult[]> {
+  const mutants = MUTANTS.filter(({ name }) => name.includes(options.only ?? ""));
+  for (const mutant of mutants) {
+    applyMutant(mutant, readFileSync(new URL(`../../${mutant.file}`, import.meta.url), "utf8"));
+  }
+  const results: MutantResult[] = [];
+  const waiting = [...mutants];
+  const lanes = Array.from({ length: options.jobs }, async () => {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      const result = await runMutant(mutant, options);
+      results.push(result);
+      options.onResult(result);
+    }
+  });
+  await Promise.all(lanes);
+  return results;
+}
+
+/** Seeds that noticed a bug once go first: some bugs show in one of thousands. */
+async function runMutant(mutant: Mutant, options: MutantOptions): Promise<MutantResult> {
+  const waiting = [...corpusSeeds(), ...Array.from({ length: options.seeds }, (_, index) => options.from + index)];
+  let tried = 0;
+  while (waiting.length > 0) {
+    let ran = 0;
+    const onResult = (): void => {
+      ran += 1;
+    };
+    const seeds = waiting.slice(0, CHUNK);
+    const [failure] = await runSeeds({ seeds, jobs: 1, mutant: mutant.name, stopAtFailure: true, onResult });
+    waiting.splice(0, ran);
+    tried += ran;
+    if (failure === undefined) continue;
+    const isOurs = (await runSeeds({ seeds: [failure.seed], jobs: 1 })).length === 0;
+    if (isOurs) return { mutant, caughtBy: failure, seeds: tried };
+  }
+  return { mutant, caughtBy: null, seeds: tried };
+}
+
+function corpusSeeds(): number[] {
+  const text = readFileSync(new URL("./corpus.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { seeds: number[] }).seeds;
+}
+
+const CHUNK = 500;

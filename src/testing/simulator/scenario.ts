@@ -1,0 +1,268 @@
+import type { OnExhausted } from "../../core/hold.ts";
+import type { Limits, Timing } from "../../core/limits.ts";
+import { exponential, type RetryPolicy, schedule } from "../../core/retry-policy.ts";
+import {
+  CALL_FAULTS,
+  EVENT_FAULTS,
+  type FaultKind,
+  type FaultRates,
+  MESSAGE_FAULTS,
+  PUBLISH_FAULTS,
+  TIMED_FAULTS,
+  type TimedFault,
+} from "./faults.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import type { BrokerOptions } from "./sim-broker.ts";
+
+export type Fate =
+  | { readonly kind: "fine" | "poison" | "rejected" | "silent" | "unreadable" | "too large" }
+  | { readonly kind: "flaky"; readonly failures: number }
+  | { readonly kind: "crash"; readonly when: "before" | "after" };
+
+export interface EventPlan {
+  readonly id: string;
+  readonly key: string | null;
+  readonly type: string;
+  readonly fate: Fate;
+}
+
+/** One transaction of the application. It holds its keys until it commits. */
+export interface WritePlan {
+  readonly atMs: number;
+  readonly commitsAfterMs: number;
+  readonly events: readonly EventPlan[];
+}
+
+export interface TimedPlan {
+  readonly atMs: number;
+  readonly kind: TimedFault;
+  /** A number that picks the process, destination or topic. */
+  readonly target: number;
+  readonly forMs: number;
+  /** Commits that a failover forgets, or milliseconds of a clock step. */
+  readonly amount: number;
+}
+
+export interface RoutePlan {
+  readonly types: readonly string[];
+  readonly destination: string;
+  readonly retry: RetryPolicy;
+  readonly onExhausted: OnExhausted;
+}
+
+/** Everything that a seed decides beforehand. What it decides on the way are the draws per call. */
+export interface Scenario {
+  readonly seed: number;
+  /** Nothing goes wrong but single events, keys and topics: then others must not wait for them. */
+  readonly isCalm: boolean;
+  readonly lanes: number;
+  readonly durableClaims: boolean;
+  readonly claimLeaseMs: number;
+  readonly limits: Partial<Limits>;
+  readonly timing: Timing;
+  readonly brokers: readonly BrokerOptions[];
+  readonly routes: readonly RoutePlan[];
+  readonly slowKeys: Readonly<Record<string, number>>;
+  readonly writes: readonly WritePlan[];
+  readonly timed: readonly TimedPlan[];
+  readonly rates: FaultRates;
+  /** When each process slot first starts, and how long it stays down after an end. */
+  readonly slots: readonly { readonly startsAtMs: number; readonly restartsAfterMs: number }[];
+  /** Nothing goes wrong from here on. */
+  readonly calmFromMs: number;
+}
+
+export const PAYLOAD_BYTES_MAX = 64;
+const TYPES = ["a.placed", "a.paid", "b.sent"] as const;
+const CALM_KINDS: readonly FaultKind[] = [
+  ...EVENT_FAULTS.filter((kind) => kind !== "crash poison" && kind !== "never answered"),
+  "topic down",
+  "retry event",
+  "retry topic",
+  "busy",
+  "refused",
+];
+
+export function scenarioOf(seed: number): Scenario {
+  const random = new SeededRandom(seed, 1);
+  const isCalm = random.chance(0.15);
+  const calmFromMs = random.int(4_000, 25_000);
+  // What was thought of later has a stream of its own, so that the seeds in the corpus keep their meaning.
+  const rates = swarm(random, new SeededRandom(seed, 3), isCalm);
+  const timing = timingOf(random);
+  const routes = routesOf(random);
+  return {
+    seed,
+    isCalm,
+    lanes: random.pick([1, 1, 2, 3, 4]),
+    durableClaims: random.chance(0.4),
+    claimLeaseMs: random.int(2, 6) * timing.leaseMs,
+    limits: limitsOf(random, isCalm),
+    timing,
+    brokers: brokersOf(random, routes),
+    routes,
+    slowKeys:
+      rates["slow key"] === undefined ? {} : { [keyName(0)]: random.int(50, Math.floor(timing.publishTimeoutMs / 2)) },
+    writes: writesOf(random, rates, calmFromMs),
+    timed: timedOf(random, rates, calmFromMs),
+    rates,
+    slots: slotsOf(random, calmFromMs),
+    calmFromMs,
+  };
+}
+
+/** Each seed has some of the faults and lacks the others: what all of them together would hide comes out. */
+function swarm(random: SeededRandom, extra: SeededRandom, isCalm: boolean): FaultRates {
+  const rates: Partial<Record<FaultKind, number>> = {};
+  const share = random.pick([0.1, 0.3, 0.6]);
+  const add = (kinds: readonly FaultKind[], least: number, most: number): void => {
+    for (const kind of kinds) {
+      const isWanted = random.chance(share) && (!isCalm || CALM_KINDS.includes(kind));
+      const rate = least * (most / least) ** random.next();
+      if (isWanted) rates[kind] = rate;
+    }
+  };
+  add(CALL_FAULTS, 0.000_5, 0.02);
+  add(PUBLISH_FAULTS, 0.002, 0.05);
+  add(MESSAGE_FAULTS, 0.002, 0.05);
+  add(TIMED_FAULTS, 1, 4);
+  add(EVENT_FAULTS, 0.005, 0.1);
+  if (!isCalm && extra.chance(0.3)) rates["late renewal"] = extra.between(0.02, 0.3);
+  return rates;
+}
+
+function timingOf(random: SeededRandom): Timing {
+  const leaseMs = random.int(1_000, 8_000);
+  return {
+    leaseMs,
+    leaseMarginMs: Math.floor(leaseMs / 5),
+    pollIntervalMs: random.int(100, 800),
+    pollBusyMs: random.int(1, 20),
+    balanceMs: random.int(200, 1_500),
+    publishTimeoutMs: random.int(300, Math.min(4_000, leaseMs - 1)),
+    reviewMs: random.int(1_000, 10_000),
+    backoffInitialMs: random.int(20, 200),
+    backoffMaxMs: random.int(500, 4_000),
+    shutdownMs: random.int(500, 8_000),
+    unroutedMs: random.int(5_000, 60_000),
+    circuitInitialMs: random.int(50, 500),
+    circuitMaxMs: random.int(500, 10_000),
+  };
+}
+
+/** Where the flow of the others is watched, the brakes are off and there is room for more than one slow key. */
+function limitsOf(random: SeededRandom, isCalm: boolean): Partial<Limits> {
+  return {
+    batchSize: random.pick([1, 2, 3, 5, 10, 50]),
+    publishesPerLane: random.int(isCalm ? 2 : 1, 3),
+    inFlightEventsMax: random.pick(isCalm ? [20, 100] : [2, 5, 20, 100]),
+    inFlightBytesMax: random.pick(isCalm ? [10_000] : [30, 200, 10_000]),
+    keyQueueMax: random.pick(isCalm ? [1, 2] : [1, 2, 5, 50]),
+    pageRows: random.pick([1, 2, 3, 10, 100]),
+    runRowsMax: random.pick([2, 5, 20, 1_000]),
+    runMs: random.pick([50, 1_000, 10_000]),
+    settleEventsMax: random.pick([1, 2, 5, 100]),
+    payloadBytesMax: PAYLOAD_BYTES_MAX,
+    holdsPerLaneMax: isCalm ? 10_000 : random.pick([3, 20, 10_000]),
+    failuresInRowMax: isCalm ? 1_000 : random.pick([5, 20, 100]),
+  };
+}
+
+function routesOf(random: SeededRandom): RoutePlan[] {
+  const policy = (): Pick<RoutePlan, "retry" | "onExhausted"> => ({
+    retry: random.chance(0.5)
+      ? exponential({
+          initialMs: random.int(10, 500),
+          factor: random.pick([1, 2]),
+          maxMs: random.int(500, 3_000),
+          jitter: random.pick([0, 0.2]),
+          attemptsMax: random.int(1, 5),
+        })
+      : schedule(Array.from({ length: random.int(0, 3) }, () => random.pick([0, 100, 1_000]))),
+    onExhausted: random.pick(["park", "park", "block", "skip"]),
+  });
+  if (random.chance(0.5)) return [{ types: ["*"], destination: "first", ...policy() }];
+  return [
+    { types: ["a.*"], destination: "first", ...policy() },
+    { types: ["b.*"], destination: "second", ...policy() },
+  ];
+}
+
+function brokersOf(random: SeededRandom, routes: readonly RoutePlan[]): BrokerOptions[] {
+  return routes.map(({ destination }) => ({
+    name: destination,
+    keyOrderInBatch: random.chance(0.5),
+    deduplicates: random.chance(0.2),
+    deliversAfterAbort: random.chance(0.3),
+  }));
+}
+
+function writesOf(random: SeededRandom, rates: FaultRates, calmFromMs: number): WritePlan[] {
+  const events = random.pick([10, 30, 60, 150]);
+  const keys = random.int(1, 12);
+  const nullShare = random.pick([0, 0.1, 0.5]);
+  const hotShare = random.pick([0, 0, 0.7]);
+  const writes: WritePlan[] = [];
+  for (let id = 0; id < events; ) {
+    const size = Math.min(events - id, random.pick([1, 1, 1, 2, 5]));
+    const isLate = random.chance(rates["late writer"] ?? 0);
+    const plans = Array.from({ length: size }, (_, index): EventPlan => {
+      const key = random.chance(hotShare) ? keyName(0) : keyName(random.int(0, keys - 1));
+      return {
+        id: `e${id + index}`,
+        key: random.chance(nullShare) ? null : key,
+        type: random.pick(TYPES),
+        fate: fateOf(random, rates),
+      };
+    });
+    id += size;
+    const atMs = random.between(0, calmFromMs * 0.85);
+    writes.push({ atMs, commitsAfterMs: isLate ? random.int(50, 4_000) : random.between(0, 2), events: plans });
+  }
+  return writes.sort((left, right) => left.atMs - right.atMs);
+}
+
+function fateOf(random: SeededRandom, rates: FaultRates): Fate {
+  const failures = random.int(1, 4);
+  const when = random.pick(["before", "after"] as const);
+  // An event that ends the process costs several leases of virtual time until it is found out: few are enough.
+  const crashRate = Math.min(rates["crash poison"] ?? 0, 0.01);
+  let draw = random.next();
+  const falls = (rate: number | undefined): boolean => {
+    draw -= rate ?? 0;
+    return draw < 0;
+  };
+  if (falls(rates.poison)) return { kind: "poison" };
+  if (falls(rates.flaky)) return { kind: "flaky", failures };
+  if (falls(rates["always rejected"])) return { kind: "rejected" };
+  if (falls(rates["never answered"])) return { kind: "silent" };
+  if (falls(crashRate)) return { kind: "crash", when };
+  if (falls(rates.unreadable)) return { kind: "unreadable" };
+  if (falls(rates["too large"])) return { kind: "too large" };
+  return { kind: "fine" };
+}
+
+function timedOf(random: SeededRandom, rates: FaultRates, calmFromMs: number): TimedPlan[] {
+  return TIMED_FAULTS.flatMap((kind) => {
+    const times = Math.round(rates[kind] ?? 0);
+    return Array.from({ length: times }, () => ({
+      kind,
+      atMs: random.between(0, calmFromMs),
+      target: random.int(0, 1_000),
+      forMs: kind === "failover" ? random.pick([2, 100, 3_000]) : random.int(100, 8_000),
+      amount: kind === "failover" ? random.int(0, 20) : random.int(200, 20_000),
+    }));
+  }).sort((left, right) => left.atMs - right.atMs);
+}
+
+function slotsOf(random: SeededRandom, calmFromMs: number): Scenario["slots"] {
+  const count = random.pick([1, 1, 2, 2, 3, 4, 8]);
+  return Array.from({ length: count }, (_, index) => ({
+    startsAtMs: index === 0 ? 0 : random.between(0, calmFromMs * 0.5),
+    restartsAfterMs: random.int(50, 3_000),
+  }));
+}
+
+function keyName(index: number): string {
+  return `k${index}`;
+}

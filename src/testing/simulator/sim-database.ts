@@ -1,0 +1,82 @@
+import { MemoryDatabase } from "../../sources/memory/memory-database.ts";
+import type { History } from "./history.ts";
+import { WALL_START_MS } from "./sim-process.ts";
+import type { VirtualTime } from "./virtual-clock.ts";
+
+interface SimDatabaseOptions {
+  readonly durableClaims: boolean;
+  readonly claimLeaseMs: number;
+}
+
+/** So many commits may not have reached the standby yet. */
+const COMMITS_KEPT = 40;
+
+/** The model's database with what a server adds to it: a clock that steps, outages, failovers. */
+export class SimDatabase {
+  readonly model: MemoryDatabase;
+  /** Raised when all connections are lost: nobody gets an answer to what was asked before. */
+  incarnation = 0;
+  readonly #time: VirtualTime;
+  readonly #history: History;
+  #upAtMs = 0;
+  #clockOffsetMs = 0;
+
+  constructor(time: VirtualTime, history: History, options: SimDatabaseOptions) {
+    this.#time = time;
+    this.#history = history;
+    const clock = {
+      wallMs: () => WALL_START_MS + time.nowMs + this.#clockOffsetMs,
+      monotonicMs: () => time.nowMs,
+      sleep: async () => {},
+    };
+    this.model = new MemoryDatabase({ clock, ...options, commitsKept: COMMITS_KEPT });
+  }
+
+  get isUp(): boolean {
+    return this.#time.nowMs >= this.#upAtMs;
+  }
+
+  get upAgainInMs(): number {
+    return Math.max(0, this.#upAtMs - this.#time.nowMs);
+  }
+
+  goDown(forMs: number): void {
+    this.incarnation += 1;
+    this.#upAtMs = Math.max(this.#upAtMs, this.#time.nowMs + forMs);
+    this.#history.disturb(null, "database down");
+    this.#history.note("database", `down for ${forMs} ms`);
+  }
+
+  /** Ends an outage early, when the faults are over. */
+  comeUp(): void {
+    this.#upAtMs = Math.min(this.#upAtMs, this.#time.nowMs);
+  }
+
+  /** A standby takes over that lacks the last commits. Returns the ids that vanished with them. */
+  failOver(commits: number, downMs: number): string[] {
+    this.goDown(downMs);
+    const { tables } = this.model;
+    const before = [...tables.open.values(), ...tables.closed.values()];
+    const forgotten = tables.forget(commits);
+    const lost = before.filter(({ id }) => this.model.row(id) === undefined).map(({ id }) => id);
+    for (const { id, key, state } of before) {
+      if (state === "DEAD" && key !== null && tables.open.has(id)) this.#history.revivedKeys.add(key);
+    }
+    for (const event of this.#history.written) {
+      if (event.gone === null && lost.includes(event.id)) event.gone = "lost";
+      const isBack = event.gone === "deleted" ? this.model.row(event.id) !== undefined : tables.open.has(event.id);
+      if ((event.gone !== "deleted" && event.gone !== "marked") || !isBack) continue;
+      // Marked first and deleted later: only the deletion is forgotten.
+      event.gone = tables.open.has(event.id) ? null : "marked";
+      if (event.key !== null) this.#history.revivedKeys.add(event.key);
+    }
+    this.#history.note("database", `failed over, forgot ${forgotten} commits and ${lost.length} events`);
+    return lost;
+  }
+
+  stepClock(byMs: number): void {
+    this.#clockOffsetMs += byMs;
+    this.#history.disturb(null, "database clock");
+    this.#history.note("database", `clock steps by ${byMs} ms`);
+  }
+}

@@ -1,0 +1,156 @@
+import { EventFates } from "./event-fates.ts";
+import { type FaultKind, Faults, type TimedFault } from "./faults.ts";
+import { History } from "./history.ts";
+import type { World } from "./port-call.ts";
+import type { EventPlan, Scenario, TimedPlan } from "./scenario.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { SimBroker } from "./sim-broker.ts";
+import { SimDatabase } from "./sim-database.ts";
+import { SimSlot } from "./sim-slot.ts";
+import { SimWriters } from "./sim-writers.ts";
+import { VirtualTime } from "./virtual-clock.ts";
+
+/** How long the queues are watched once they are empty. */
+const IDLE_MS = 12_000;
+const LOOK_EVERY_MS = 250;
+const STEPS_MAX = 2_000_000;
+
+/** One seed's world, from its scenario to the moment at which everything that can be delivered is. */
+export class Simulation {
+  readonly scenario: Scenario;
+  readonly world: World;
+  readonly slots: readonly SimSlot[];
+  /** When all was delivered; null when that never happened. */
+  drainedAtMs: number | null = null;
+  /** Port calls per second of virtual time while there was nothing to do. */
+  idleCallsPerSecond = 0;
+  readonly #brokers: readonly SimBroker[];
+  readonly #fates: EventFates;
+  readonly #writers: SimWriters;
+  readonly #random: SeededRandom;
+
+  constructor(scenario: Scenario, verbose = false) {
+    this.scenario = scenario;
+    const { seed, durableClaims, claimLeaseMs, timing, rates, slowKeys } = scenario;
+    const root = new SeededRandom(seed, 2);
+    const time = new VirtualTime(root.fork());
+    const history = new History(time, verbose);
+    const faults = new Faults(rates, root.fork());
+    const database = new SimDatabase(time, history, { durableClaims, claimLeaseMs });
+    this.#random = root.fork();
+    this.world = { time, history, faults, database, random: root.fork(), ...timing };
+    this.#brokers = scenario.brokers.map((options) => new SimBroker(options, this.world));
+    this.#fates = new EventFates(faults, slowKeys);
+    this.#writers = new SimWriters(this.world, this.#fates);
+    this.slots = scenario.slots.map((_, index) => new SimSlot(index, this.world, scenario, this.#brokers, this.#fates));
+  }
+
+  /** `isDrained` looks at the database and says whether all is delivered that can be. */
+  async run(isDrained: () => boolean, drainWithinMs: number): Promise<void> {
+    const { time, faults, history } = this.world;
+    for (const [index, slot] of this.scenario.slots.entries()) {
+      time.after(slot.startsAtMs, () => this.slots[index]!.start());
+    }
+    for (const plan of this.scenario.writes) time.after(plan.atMs, () => this.#writers.start(plan));
+    for (const plan of this.scenario.timed) time.after(plan.atMs, () => this.#happen(plan));
+    const isHopeless = (): boolean => history.violations.length > 0 || time.steps > STEPS_MAX;
+    await time.runUntil(this.scenario.calmFromMs, isHopeless);
+    faults.isOn = false;
+    this.#heal();
+    const deadlineMs = time.nowMs + drainWithinMs;
+    while (this.drainedAtMs === null && time.nowMs < deadlineMs && !isHopeless()) {
+      await time.runUntil(time.nowMs + LOOK_EVERY_MS, isHopeless);
+      if (this.#writers.isDone && isDrained()) this.drainedAtMs = time.nowMs;
+    }
+    if (time.steps > STEPS_MAX) history.violate("hot loop", `more than ${STEPS_MAX} steps`);
+    if (this.drainedAtMs === null || isHopeless()) return;
+    await this.#watchIdle(isHopeless);
+  }
+
+  /** Processes that are paused wake up by themselves. */
+  #heal(): void {
+    this.world.history.note("faults", "are over");
+    this.world.database.comeUp();
+    for (const broker of this.#brokers) broker.comeUp();
+  }
+
+  /** The first seconds belong to what was still on its way, and to processes that come back. */
+  async #watchIdle(isHopeless: () => boolean): Promise<void> {
+    const { time, history } = this.world;
+    const isAway = ({ process }: SimSlot): boolean => process === null || process.isPaused;
+    while (this.slots.some(isAway) && !isHopeless()) await time.runUntil(time.nowMs + IDLE_MS / 4, isHopeless);
+    // A dead letter that was put back may open its key only now: peace begins when nothing arrives any more.
+    for (let arrived = -1; arrived !== history.arrivals.length && !isHopeless(); ) {
+      arrived = history.arrivals.length;
+      await time.runUntil(time.nowMs + IDLE_MS / 4, isHopeless);
+      const before = history.calls;
+      await time.runUntil(time.nowMs + IDLE_MS, isHopeless);
+      this.idleCallsPerSecond = ((history.calls - before) / IDLE_MS) * 1_000;
+    }
+  }
+
+  #happen(plan: TimedPlan): void {
+    const { faults, history, database } = this.world;
+    const { kind, forMs, amount, target } = plan;
+    const slot = this.slots[target % this.slots.length]!;
+    const broker = this.#brokers[target % this.#brokers.length]!;
+    const { process } = slot;
+    const needsProcess = PROCESS_FAULTS.includes(kind);
+    if (needsProcess && process === null) return;
+    if (!ROW_FAULTS.includes(kind)) faults.count(kind);
+    history.note(process?.name ?? "world", `! ${kind}`);
+    if (kind === "crash") process?.crash();
+    else if (kind === "pause" || kind === "suspend") {
+      history.disturb(process!.name, kind);
+      process?.pause({ forMs, suspended: kind === "suspend" });
+    } else if (kind === "graceful stop") void slot.stop();
+    else if (kind === "process clock step") {
+      history.disturb(process!.name, kind);
+      process?.stepWallClock(target % 2 === 0 ? amount : -amount);
+    } else if (kind === "database down") database.goDown(forMs);
+    else if (kind === "failover") this.#failOver(amount, forMs);
+    else if (kind === "database clock forward") database.stepClock(amount);
+    else if (kind === "database clock back") database.stepClock(-amount);
+    else if (kind === "destination down") broker.goDown(forMs);
+    else if (ROW_FAULTS.includes(kind)) this.#meddle(kind);
+    else broker.takeTopicDown(this.#random.pick(["a.placed", "a.paid", "b.sent"]), forMs);
+  }
+
+  /** Somebody changes rows that the relay has failed to deliver so far. */
+  #meddle(kind: TimedFault): void {
+    const { database, history, faults } = this.world;
+    const { tables } = database.model;
+    const wantsDead = kind === "dead letter replayed";
+    const holds = [...tables.pipelines.values()].flatMap((pipeline) => [...pipeline.holds.values()]);
+    const fitting = holds.filter(({ id, state }) =>
+      wantsDead ? state === "dead" : tables.open.has(id) || state === "dead",
+    );
+    if (!database.isUp || fitting.length === 0) return;
+    const { id } = this.#random.pick(fitting);
+    const content = database.model.row(id)?.payload.toString("latin1");
+    const event = history.written.find((written) => written.content === content);
+    if (event === undefined) return;
+    faults.count(kind);
+    history.note("person", `${kind}: ${id}`);
+    if (wantsDead && database.model.replay(id)) history.replayed.add(event.content);
+    else if (kind === "held row deleted" && database.model.delete(id)) event.gone = "deleted";
+    else if (kind === "held row marked" && database.model.mark(id)) event.gone = "marked";
+  }
+
+  #failOver(commits: number, downMs: number): void {
+    const { database, faults, time } = this.world;
+    const { rates } = this.scenario;
+    const lost = database.failOver(commits, downMs);
+    for (const id of lost) {
+      if (!this.#random.chance((rates["id given out again"] ?? 0) * 5)) continue;
+      faults.count("id given out again");
+      const key = this.#random.pick(["k0", "k1", "again", null]);
+      const event: EventPlan = { id, key, type: "a.placed", fate: { kind: "fine" } };
+      const atMs = downMs + this.#random.between(1, 3_000);
+      time.after(atMs, () => this.#writers.start({ atMs, commitsAfterMs: 1, events: [event] }));
+    }
+  }
+}
+
+const ROW_FAULTS: readonly FaultKind[] = ["held row deleted", "held row marked", "dead letter replayed"];
+const PROCESS_FAULTS: readonly FaultKind[] = ["crash", "pause", "suspend", "graceful stop", "process clock step"];

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import corpus from "./corpus.json" with { type: "json" };
+import { applyMutant, MUTANTS } from "./mutants.ts";
+import { runSeed } from "./run-seed.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { SimProcess } from "./sim-process.ts";
+import { VirtualTime } from "./virtual-clock.ts";
+import { runSeeds, type SeedReport } from "./worker-pool.ts";
+
+const FRESH_FROM = 1_000_000;
+const FRESH_SEEDS = 250;
+
+function describeFailures(failures: readonly SeedReport[]): string {
+  return failures.map(({ seed, violations }) => `npm run simulate -- --seed ${seed}  # ${violations[0]}`).join("\n");
+}
+
+async function checkSeeds(seeds: readonly number[]): Promise<void> {
+  const failures = await runSeeds({ seeds, jobs: 2 });
+  assert.equal(failures.length, 0, `\n${describeFailures(failures)}`);
+}
+
+describe("F7 the simulator", () => {
+  it("F7 a seed gives the same history every time", async () => {
+    for (const seed of [1, 2, 3, 4, 5, 6]) {
+      const first = await runSeed(seed);
+      const second = await runSeed(seed);
+      assert.equal(second.hash, first.hash, `seed ${seed}`);
+      assert.equal(second.steps, first.steps, `seed ${seed}`);
+    }
+  });
+
+  it("F7 seeds that failed once hold", () => checkSeeds(corpus.seeds));
+
+  it("F7 fresh seeds hold", () => checkSeeds(Array.from({ length: FRESH_SEEDS }, (_, index) => FRESH_FROM + index)));
+
+  it("F7 every planted bug still has its place in the code", () => {
+    assert.ok(MUTANTS.length >= 20);
+    assert.equal(new Set(MUTANTS.map(({ name }) => name)).size, MUTANTS.length);
+    for (const mutant of MUTANTS) {
+      const source = readFileSync(new URL(`../../${mutant.file}`, import.meta.url), "utf8");
+      assert.notEqual(applyMutant(mutant, source), source, mutant.name);
+    }
+  });
+
+  it("F7 a planted bug is noticed", async () => {
+    const seeds = Array.from({ length: 40 }, (_, index) => index + 1);
+    const mutant = "in-flight set not consulted";
+    const failures = await runSeeds({ seeds, jobs: 1, mutant, stopAtFailure: true });
+    assert.ok(failures[0]?.violations[0]?.startsWith("D:"), describeFailures(failures));
+  });
+});
+
+describe("F7 virtual time", () => {
+  function setUp() {
+    const time = new VirtualTime(new SeededRandom(1));
+    const process = new SimProcess("p", time, new SeededRandom(2), () => {});
+    const log: string[] = [];
+    const wake = (name: string, ms: number) => {
+      void process.clock.sleep(ms).then(() => log.push(`${name} at ${time.nowMs}`));
+    };
+    return { time, process, log, wake };
+  }
+
+  it("F7 runs everything that follows from an event before the next one", async () => {
+    const { time, log } = setUp();
+    time.after(1, async () => {
+      for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+      log.push("first");
+    });
+    time.after(1.5, () => log.push("second"));
+    await time.runUntil(10);
+    assert.deepEqual(log, ["first", "second"]);
+    assert.equal(time.nowMs, 10);
+  });
+
+  it("F7 a paused process gets its timers late, a crashed one never", async () => {
+    const { time, process, log, wake } = setUp();
+    wake("a", 5);
+    wake("b", 200);
+    process.pause({ forMs: 100, suspended: false });
+    await time.runUntil(150);
+    assert.deepEqual(log, ["a at 100"]);
+    process.crash();
+    await time.runUntil(1_000);
+    assert.deepEqual(log, ["a at 100"]);
+  });
+
+  it("F7 on a suspended machine the monotonic clock stands still, the wall clock does not", async () => {
+    const { time, process, log, wake } = setUp();
+    const driftMs = process.clock.wallMs() - process.clock.monotonicMs();
+    wake("a", 50);
+    process.pause({ forMs: 100, suspended: true });
+    await time.runUntil(1_000);
+    assert.deepEqual(log, ["a at 150"]);
+    assert.equal(process.clock.monotonicMs(), 900);
+    assert.equal(process.clock.wallMs() - process.clock.monotonicMs(), driftMs + 100);
+  });
+
+  it("F7 an abort ends a sleep at once", async () => {
+    const { time, process, log } = setUp();
+    const controller = new AbortController();
+    void process.clock.sleep(1_000, controller.signal).then(() => log.push(`over at ${time.nowMs}`));
+    time.after(3, () => controller.abort());
+    await time.runUntil(10);
+    assert.deepEqual(log, ["over at 3"]);
+  });
+});
