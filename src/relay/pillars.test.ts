@@ -3,13 +3,20 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
-import type { Membership } from "../ports/membership.ts";
+import type { QueueSource } from "../ports/queue-store.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { stdoutPublisher } from "../publishers/stdout/stdout-publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { createRelay } from "./relay.ts";
 
-const QUICK = { leaseMs: 300, leaseMarginMs: 100, publishTimeoutMs: 250, pollIntervalMs: 20, balanceMs: 50 };
+const QUICK = {
+  leaseMs: 300,
+  leaseMarginMs: 100,
+  publishTimeoutMs: 250,
+  pollIntervalMs: 20,
+  balanceMs: 50,
+  shutdownMs: 200,
+};
 
 for (const durableClaims of [false, true]) {
   test(`B1 storage, publisher and relay know each other by their ports only (durable claims: ${durableClaims})`, async () => {
@@ -33,25 +40,36 @@ for (const durableClaims of [false, true]) {
   });
 }
 
-/** A process that is dead to the others: its heartbeat never reaches the database again. */
-function withoutHeartbeat(membership: Membership): Membership {
+const never = () => new Promise<never>(() => {});
+
+/** Once `isCut`, no call of this process reaches the database any more, and none is answered. */
+function cuttable<T extends object>(port: T, line: { isCut: boolean }): T {
+  return new Proxy(port, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => (line.isCut ? never() : value.apply(target, args));
+    },
+  });
+}
+
+function cuttableSource(source: QueueSource, line: { isCut: boolean }): QueueSource {
   return {
-    databaseId: membership.databaseId,
-    join: (instance) => membership.join(instance),
-    renew: () => new Promise(() => {}),
-    reap: async () => [],
-    leave: (id) => membership.leave(id),
+    name: source.name,
+    membership: cuttable(source.membership, line),
+    pipeline: (spec) => cuttable(source.pipeline(spec), line),
+    close: async () => {},
   };
 }
 
 for (const durableClaims of [false, true]) {
   test(`B2 the Poller claims, the Dispatcher publishes, the Reaper frees what a dead relay held (durable claims: ${durableClaims})`, async () => {
     const storage = memorySource({ durableClaims });
-    const dead = memorySource({ database: storage.database });
+    const line = { isCut: false };
     const silent = memoryPublisher();
     silent.respond(() => "hang");
     await using first = createRelay({
-      sources: [{ ...dead, membership: withoutHeartbeat(dead.membership) }],
+      sources: [cuttableSource(memorySource({ database: storage.database }), line)],
       destinations: { out: silent },
       timing: QUICK,
     });
@@ -61,6 +79,7 @@ for (const durableClaims of [false, true]) {
     );
     await first.start();
     await claimed;
+    line.isCut = true;
 
     const out = memoryPublisher();
     await using second = createRelay({ sources: [storage], destinations: { out }, timing: QUICK });
@@ -70,7 +89,7 @@ for (const durableClaims of [false, true]) {
     });
     await second.start();
     await until("the second relay delivers what the first one held", () => out.delivered.length === 2);
-    assert.ok(reaped >= 1);
+    assert.equal(reaped, 1);
     assert.deepEqual(
       out.delivered.map(({ event }) => event.id),
       ["1", "2"],
