@@ -36,8 +36,8 @@ const watch = setInterval(() => {
   rssBytes = Math.max(rssBytes, process.memoryUsage.rss());
 }, 20);
 let startedMs = performance.now();
-await relay.drain();
 let cpu = process.cpuUsage();
+await relay.drain();
 if (until !== "drained") {
   await resetStatements();
   startedMs = performance.now();

@@ -239,3 +239,20 @@ test("a row that is no proper event becomes a dead letter with its reason", asyn
   assert.match(source.deadLetters()[0]?.errors[0]?.reason ?? "", /the type is null/);
   await publisher.arrived(1);
 });
+
+test("drain comes to its end although the only busy lane was left out of the last run", async () => {
+  const { publisher, relay, insert } = stage({}, { limits: { inFlightEventsMax: 4 } });
+  await using _ = relay;
+  let answer = () => {};
+  publisher.respond(() => new Promise((resolve) => (answer = () => resolve({ kind: "delivered" }))));
+  insert("a", "slow");
+  let runs = 0;
+  relay.on("RunEnded", () => {
+    runs += 1;
+  });
+  const drained = relay.drain();
+  await until("the others were looked at again", () => runs >= 2);
+  answer();
+  await drained;
+  assert.deepEqual(ids(publisher.delivered), ["slow"]);
+});

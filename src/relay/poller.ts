@@ -57,7 +57,7 @@ export class Poller {
     return this.#runNumber + 1;
   }
 
-  /** True when the last run saw everything there was, and nothing is in flight. */
+  /** True when the last look at all lanes found nothing new, and nothing is in flight. */
   get isAtRest(): boolean {
     return this.#atRest && this.inFlight.size === 0;
   }
@@ -119,6 +119,7 @@ export class Poller {
     const startedMs = this.#now();
     const isQuiet = this.#idleMs > 0;
     if (isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
+      this.#atRest = lanes.length === this.#lanes().length;
       return this.#rest(startedMs);
     }
     const run = await this.#oneRun(lanes);
@@ -161,6 +162,7 @@ export class Poller {
         if (rows === 0) break;
         exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
         if (store.durableClaims !== null && open.hasRefused) break;
+        if (open.passedOver.size >= limits.runRowsMax) break;
       }
     } catch (error) {
       // A claim of unknown effect may have been written: only a take-over frees it.
@@ -224,7 +226,8 @@ export class Poller {
   }
 
   #refuse(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
-    if (event.key !== null) open.passedOver.add(event.key);
+    // Of a lane that is left out nothing comes any more; its keys need not be remembered one by one.
+    if (event.key !== null && !open.leftOut.has(event.lane)) open.passedOver.add(event.key);
     open.hasRefused = true;
     const lane = open.lanes.get(event.lane);
     if (lane === undefined) return;

@@ -29,7 +29,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "passed-over key not remembered",
     file: "relay/poller.ts",
-    find: "if (event.key !== null) open.passedOver.add(event.key);",
+    find: "if (event.key !== null && !open.leftOut.has(event.lane)) open.passedOver.add(event.key);",
     replace: "",
     why: "a later page shows the follower of an event that found no place",
   },
