@@ -28,7 +28,7 @@ const ROLE = "relay_bench";
 /** The compiled program, as it ships: stripping types at run time costs memory of its own. */
 const CHILD = fileURLToPath(new URL("../dist/bench/bench/relay-child.js", import.meta.url));
 /** As for a container with 256 MB; without them V8 takes what the machine has. */
-const HEAP_LIMITS = ["--max-semi-space-size=8", "--max-old-space-size=96"];
+const HEAP_LIMITS = ["--max-semi-space-size=32", "--max-old-space-size=128"];
 
 export async function compileRelay(): Promise<void> {
   const project = fileURLToPath(new URL("./tsconfig.json", import.meta.url));
