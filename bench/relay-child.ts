@@ -1,4 +1,5 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
+import pg from "pg";
 import { delivered } from "../src/core/outcome.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
@@ -12,6 +13,9 @@ const { url, table, kind, until } = JSON.parse(process.env.BENCH ?? "{}") as {
   kind: "flag" | "openoutbox";
   until: "drained" | "idle for 20 s";
 };
+
+// The bench holds the other end: without it there is nothing left to measure.
+process.stdin.resume().once("end", () => process.exit(1));
 
 let count = 0;
 const atOnce: Publisher = {
@@ -39,26 +43,48 @@ let startedMs = performance.now();
 let cpu = process.cpuUsage();
 await relay.drain();
 if (until !== "drained") {
+  clearInterval(watch);
+  // The pauses grow for a while after the last event.
+  await pauseMs(3_000);
   await resetStatements();
   startedMs = performance.now();
   cpu = process.cpuUsage();
   await pauseMs(20_000);
 }
 const ms = performance.now() - startedMs;
+const statements = until === "drained" ? null : await countStatements();
 const used = process.cpuUsage(cpu);
 const cpuPercent = ((used.user + used.system) / 1_000 / ms) * 100;
 clearInterval(watch);
 await relay.stop();
 await database.close();
-process.stdout.write(JSON.stringify({ delivered: count, ms, rssMb: rssBytes / 2 ** 20, cpuPercent }));
+process.stdin.destroy();
+process.stdout.write(JSON.stringify({ delivered: count, ms, rssMb: rssBytes / 2 ** 20, cpuPercent, statements }));
 
 /** Only what is sent while idle counts. */
 async function resetStatements(): Promise<void> {
-  const { default: pg } = await import("pg");
-  const client = new pg.Client({ connectionString: url.replace(/\/\/[^@]*@/, "//postgres@") });
+  await asSuperuser("select pg_stat_statements_reset()");
+}
+
+/** Heartbeat and reaping belong to the process, whatever the number of its sources. */
+async function countStatements(): Promise<{ all: number; source: number }> {
+  const [row] = await asSuperuser<{ all: string; process: string }>(
+    `select coalesce(sum(s.calls), 0) as all,
+       coalesce(sum(s.calls) filter (where s.query ilike '%instances%' and s.query not ilike '%lanes%'), 0) as process
+     from pg_stat_statements s join pg_roles r on r.oid = s.userid where r.rolname = current_setting('bench.role')`,
+  );
+  return { all: Number(row?.all), source: Number(row?.all) - Number(row?.process) };
+}
+
+async function asSuperuser<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> {
+  const target = new URL(url);
+  const role = target.username;
+  target.username = "postgres";
+  const client = new pg.Client({ connectionString: target.href, options: `-c bench.role=${role}` });
   await client.connect();
-  await client.query("select pg_stat_statements_reset()");
+  const { rows } = await client.query<Row>(sql);
   await client.end();
+  return rows;
 }
 
 function text(_: string, value: unknown): unknown {

@@ -20,8 +20,8 @@ export interface RelayResult {
   readonly ms: number;
   readonly rssMb: number;
   readonly cpuPercent: number;
-  readonly statementsPerS: number;
-  readonly allStatementsPerS: number;
+  /** What was sent while idle, and how much of it for the source rather than for the process. */
+  readonly statements: { readonly all: number; readonly source: number } | null;
 }
 
 const ROLE = "relay_bench";
@@ -52,7 +52,7 @@ export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
   const child = spawn(process.execPath, [...HEAP_LIMITS, CHILD], {
     env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", "inherit"],
   });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -60,8 +60,7 @@ export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise
   });
   const [code] = (await once(child, "close")) as [number | null];
   if (code !== 0) throw new Error(`the relay's process ended with ${code}`);
-  const result = JSON.parse(output) as Omit<RelayResult, "statementsPerS" | "allStatementsPerS">;
-  return { ...result, ...(await statementRates(postgres, result.ms)) };
+  return JSON.parse(output) as RelayResult;
 }
 
 async function resetProgress(postgres: PostgresServer, table: string): Promise<void> {
@@ -81,16 +80,4 @@ async function parkKeys(postgres: PostgresServer, keys: number): Promise<void> {
      from (select distinct on (aggregate_id) id, aggregate_id from public.outbox order by aggregate_id, created_at) heads
      limit ${keys}`,
   );
-}
-
-/** Heartbeat and reaping belong to the process, whatever the number of its sources. */
-async function statementRates(postgres: PostgresServer, ms: number) {
-  const { rows } = await postgres.query<{ all: string; process: string }>(
-    `select sum(s.calls) as all,
-       coalesce(sum(s.calls) filter (where s.query ilike '%instances%' and s.query not ilike '%lanes%'), 0) as process
-     from pg_stat_statements s join pg_roles r on r.oid = s.userid where r.rolname = '${ROLE}'`,
-  );
-  await postgres.query("select pg_stat_statements_reset()");
-  const all = Number(rows[0]?.all ?? 0);
-  return { allStatementsPerS: all / (ms / 1_000), statementsPerS: (all - Number(rows[0]?.process)) / (ms / 1_000) };
 }

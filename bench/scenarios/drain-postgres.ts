@@ -122,8 +122,9 @@ async function idle(stage: Stage): Promise<Figure[]> {
   for (const kind of ["flag", "openoutbox"] as const) {
     await fillTable(stage.postgres, kind, { rows: 1, payloadBytes: 200, keys: 1 });
     const result = await runRelay(stage.postgres, { kind, until: "idle for 20 s" });
-    figures.push(atMost(`${kind}, statements of the source`, result.statementsPerS, "per second", 2));
-    figures.push(measured(`${kind}, with the heartbeat of the process`, result.allStatementsPerS, "per second"));
+    const perS = (count: number | undefined) => (count ?? Number.NaN) / (result.ms / 1_000);
+    figures.push(atMost(`${kind}, statements of the source`, perS(result.statements?.source), "per second", 2));
+    figures.push(measured(`${kind}, with the heartbeat of the process`, perS(result.statements?.all), "per second"));
     figures.push(atMost(`${kind}, CPU of the relay`, result.cpuPercent, "% of a core", 1));
   }
   return figures;

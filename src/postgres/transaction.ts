@@ -70,8 +70,8 @@ export async function statement(pool: Pool, settings: TransactionSettings, text:
 }
 
 /**
- * One reading statement by itself: no transaction around it, no settings, only this side's own timeout. The cheapest
- * question there is, for what is asked again and again.
+ * One statement by itself: no transaction around it, no settings, only this side's own timeout. The cheapest there is,
+ * for what is sent again and again and never waits for a lock for long.
  */
 export async function glance(
   pool: Pool,

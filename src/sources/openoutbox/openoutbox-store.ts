@@ -14,7 +14,7 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
-import { statement, transaction } from "../../postgres/transaction.ts";
+import { glance, statement, transaction } from "../../postgres/transaction.ts";
 import { CLAIM_SETTINGS, claim, claimHeads, type Queue } from "./claim.ts";
 import { releaseLane, takeLanes } from "./lane-handover.ts";
 import { OpenOutboxClaims } from "./openoutbox-claims.ts";
@@ -87,10 +87,10 @@ export class OpenOutboxStore implements QueueStore {
     const isAll = new Set(grants.map(({ lane }) => lane)).size === scope.laneCount;
     const inLanes = isAll ? "true" : `${laneSql(scope)} in (${grants.map(({ lane }) => lane).join(", ")})`;
     const condition = pendingCondition(scope, { exceptKeys: [], exceptTypes: [] });
-    const [row] = await this.#read(
-      "looking for events",
-      `select exists (select from ${scope.table.quotedName} t where ${condition} and ${inLanes})`,
-    );
+    const { database } = this.#parts;
+    const context = database.errorContext("looking for events", displayTable(scope.table.name));
+    const text = `select exists (select from ${scope.table.quotedName} t where ${condition} and ${inLanes})`;
+    const [row] = await glance(database.pool, context, database.timeouts.readMs, text);
     return row?.[0] === "t";
   }
 

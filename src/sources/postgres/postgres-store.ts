@@ -213,11 +213,14 @@ export class PostgresStore implements QueueStore {
   }
 }
 
-/** The run's first statement: it fixes the snapshot, and whether there are holds to leave out is part of it. */
+/**
+ * The run's first statement: it fixes the snapshot, and whether there are holds to leave out is part of it. An event
+ * that parks its key is left out with the key; only the other held events have to be told by their ids.
+ */
 function lanesSql({ tables, pipeline }: PendingScope, lanes: readonly number[]): string {
   const ofPipeline = `pipeline = ${quoteLiteral(pipeline)}`;
   return `select lane, owner, epoch, settled_batch,
-  exists (select from ${tables.holds} where ${ofPipeline}),
+  exists (select from ${tables.holds} where ${ofPipeline} and not (parks and event_key is not null)),
   exists (select from ${tables.holds} where ${ofPipeline} and parks and event_key is not null)
 from ${tables.lanes} where ${ofPipeline} and lane in (${lanes.length > 0 ? lanes.join(", ") : "null"}) order by lane`;
 }
