@@ -13,7 +13,7 @@ const EXCEPT_KEYS_MAX = 1_000;
 /** A lane without room for so long is left out of the rest of the run, so that the others go on. */
 const STALL_MS = 100;
 /** Idle pauses are longer by up to this share, so that many relays do not ask in step. */
-const IDLE_SPREAD = 0.6;
+const IDLE_SPREAD = 0.7;
 /** Looking for events may take this share of the time when there are none. */
 const IDLE_SHARE = 0.05;
 

@@ -170,7 +170,7 @@ export class Session implements LaneHost {
         this.#checkOwned(survey.lanes, acknowledged);
         await this.#balance(survey);
         // Nobody to share with: what changes is told by the reaper or found at the next look.
-        if (survey.instances.length <= 1) pauseMs = Math.max(pauseMs, timing.leaseMs / 3);
+        if (survey.instances.length <= 1) pauseMs = Math.max(pauseMs, timing.leaseMs / 2);
       });
       if (!this.#isOver) await this.#balanceWaker.pause(pauseMs);
     }

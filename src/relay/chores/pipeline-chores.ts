@@ -56,7 +56,7 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
           host.lanes().flatMap((lane) => lane.claimedIds()),
         );
       }),
-      chore("reap stale claims", Math.min(timing.reviewMs, durableClaims.leaseMs / 4), async () => {
+      chore("reap stale claims", Math.min(3 * timing.reviewMs, durableClaims.leaseMs / 4), async () => {
         if (!ownsFirstLane()) return;
         const { freed, dead } = await durableClaims.reapStale(STALE_ROWS);
         if (freed + dead > 0) events.emit("StaleClaimsReaped", { pipeline, freed, dead });

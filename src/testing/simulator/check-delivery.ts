@@ -122,6 +122,6 @@ function concerns({ process }: Disturbance, sends: readonly Send[]): boolean {
   return process === null || sends.some((send) => send.process === process);
 }
 
-function isWithin({ atMs }: Disturbance, fromMs: number, untilMs: number): boolean {
-  return atMs >= fromMs && atMs <= untilMs;
+function isWithin(disturbance: Disturbance, fromMs: number, untilMs: number): boolean {
+  return disturbance.untilMs >= fromMs && disturbance.atMs <= untilMs;
 }

@@ -41,6 +41,8 @@ export interface Disturbance {
   readonly process: string | null;
   readonly what: string;
   readonly atMs: number;
+  /** A process that stands still does harm as soon as it goes on. */
+  readonly untilMs: number;
 }
 
 export interface LaneWrite {
@@ -93,8 +95,9 @@ export class History {
     this.violations.push(`${invariant}: ${what}`);
   }
 
-  disturb(process: string | null, what: string): void {
-    this.disturbances.push({ process, what, atMs: this.#time.nowMs });
+  disturb(process: string | null, what: string, forMs = 0): void {
+    const { nowMs } = this.#time;
+    this.disturbances.push({ process, what, atMs: nowMs, untilMs: nowMs + forMs });
   }
 
   settle(ids: readonly string[]): void {

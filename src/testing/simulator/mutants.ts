@@ -259,13 +259,6 @@ export const MUTANTS: readonly Mutant[] = [
     why: "a topic whose probe was given up is never probed again",
   },
   {
-    name: "review overwrites what is being read",
-    file: "relay/hold-book.ts",
-    find: "this.#claimed.has(id) || isInFlight(id)",
-    replace: "isInFlight(id)",
-    why: "a head that is on its way from the source is read and sent twice",
-  },
-  {
     name: "own lane left lying",
     file: "relay/session.ts",
     find: "const ours = free.filter(({ owner }) => owner === this.#tenure.id);",

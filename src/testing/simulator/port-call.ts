@@ -57,7 +57,7 @@ export class PortCalls {
 export function pauseBriefly(world: World, process: SimProcess): void {
   const { random, leaseMs, history } = world;
   const forMs = random.between(0.1, 2.5) * leaseMs;
-  history.disturb(process.name, "pause");
+  history.disturb(process.name, "pause", forMs);
   process.pause({ forMs, suspended: random.chance(0.3) });
 }
 

@@ -101,7 +101,7 @@ export class Simulation {
     history.note(process?.name ?? "world", `! ${kind}`);
     if (kind === "crash") process?.crash();
     else if (kind === "pause" || kind === "suspend") {
-      history.disturb(process!.name, kind);
+      history.disturb(process!.name, kind, forMs);
       process?.pause({ forMs, suspended: kind === "suspend" });
     } else if (kind === "graceful stop") void slot.stop();
     else if (kind === "process clock step") {
