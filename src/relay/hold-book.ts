@@ -1,7 +1,7 @@
 import type { Hold } from "../core/hold.ts";
 
 /** A hold in memory, its due time on the process's monotonic clock. */
-interface KeptHold {
+export interface KeptHold {
   readonly id: string;
   readonly key: string | null;
   readonly dead: boolean;
@@ -11,6 +11,8 @@ interface KeptHold {
   dueAtMs: number;
   /** When it was first met with silence, as far as this process knows. */
   readonly silentSinceMs: number | null;
+  /** It makes room for others, so that they find out whether the destination is alive. */
+  readonly isSetAside: boolean;
 }
 
 /** What a lane knows of its failing events: which keys wait, and what is to be tried when. */
@@ -88,6 +90,13 @@ export class HoldBook {
     if (hold !== undefined) hold.dueAtMs = Math.max(hold.dueAtMs, untilMs);
   }
 
+  /** The destination is alive: what was set aside is due as soon as it is written. */
+  recallSetAside(nowMs: number): void {
+    for (const hold of this.#holds.values()) {
+      if (hold.isSetAside && Number.isFinite(hold.dueAtMs)) hold.dueAtMs = Math.min(hold.dueAtMs, nowMs);
+    }
+  }
+
   /** When the next hold is due; Infinity when none is. */
   nextDueMs(): number {
     let earliestMs = Number.POSITIVE_INFINITY;
@@ -105,5 +114,5 @@ export class HoldBook {
 function keep(hold: Hold, nowMs: number, silentSinceMs: number | null): KeptHold {
   const { id, key, parks, attempts, crashes } = hold;
   const dueAtMs = nowMs + (hold.dueInMs ?? 0);
-  return { id, key, dead: hold.state === "dead", parks, attempts, crashes, dueAtMs, silentSinceMs };
+  return { id, key, dead: hold.state === "dead", parks, attempts, crashes, dueAtMs, silentSinceMs, isSetAside: false };
 }

@@ -1,11 +1,11 @@
-import { RelayError, reasonOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import type { Failed } from "../core/outcome.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
+import { claimSize, crashPoison } from "./crash-poison.ts";
 import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
 import { nextAfterFailure } from "./failure-rule.ts";
-import { HoldBook } from "./hold-book.ts";
+import { HoldBook, type KeptHold } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
 import { nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
@@ -19,8 +19,6 @@ const BY_ID = 0;
 const SILENCES_MAX = 2;
 /** It is tried again when the circuit had time for so many probes by others. */
 const SET_ASIDE_PROBES = 10;
-/** So many crashes while one and the same event was being sent make it a dead letter. */
-const CRASHES_MAX = 3;
 
 type EventFailure = Exclude<Failed, { kind: "skipped" }>;
 type Retry = Extract<Failed, { kind: "retry" }>;
@@ -79,7 +77,7 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#dispatcher = new Dispatcher(context, this.#queue, this);
     this.#settler = new Settler(context, takeover.grant, takeover.settledBatch, this, this.#over.signal);
     this.holds.replace(takeover.holds, this.#now(), () => false);
-    this.#buryCrashPoison(takeover);
+    for (const poison of crashPoison(takeover.holds)) this.#bury(poison);
   }
 
   get isOpen(): boolean {
@@ -122,7 +120,7 @@ export class Lane implements DispatcherListener, SettlerListener {
   /** False when the event must wait; then no later event of its key may come from the same run. */
   offer(event: ClaimedEvent, run: number): boolean {
     if (!this.#open || run < this.acceptsFromRun) return false;
-    if (this.#isCautious && this.room === 0) return false;
+    if (this.#crashes > 0 && this.room === 0) return false;
     if (this.holds.get(event.id) !== undefined || this.holds.parks(event.key)) return false;
     if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#context.limits.keyQueueMax) return false;
     return this.#accept(event, run, false);
@@ -249,14 +247,8 @@ export class Lane implements DispatcherListener, SettlerListener {
     if (!this.#over.signal.aborted) this.#host.lost(this, error);
   }
 
-  /** After crashes only small claims are made, so that the event that causes them can be told apart. */
-  get #isCautious(): boolean {
-    return this.#crashes > 0;
-  }
-
   get #claimMax(): number {
-    const share = this.#host.laneShare();
-    return this.#isCautious ? Math.max(1, Math.min(share, this.#context.limits.batchSize >> this.#crashes)) : share;
+    return claimSize(this.#host.laneShare(), this.#context.limits.batchSize, this.#crashes);
   }
 
   #accept(event: ClaimedEvent, run: number, isHead: boolean): boolean {
@@ -289,8 +281,8 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   /** Nobody knows whose fault it is: the event makes room for others to find out, and no attempt is spent. */
   #setAside(entry: Entry, followers: readonly Entry[], reason: string): void {
-    const delayMs = SET_ASIDE_PROBES * this.#context.timing.circuitMaxMs;
-    this.#hold(entry, followers, { attempts: this.#attemptsOf(entry), reason, next: { kind: "retry", delayMs } });
+    const delayMs = this.#context.timing.circuitInitialMs;
+    this.#hold(entry, followers, { attempts: this.#attemptsOf(entry), reason, next: { kind: "retry", delayMs } }, true);
   }
 
   #topicFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
@@ -321,14 +313,20 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#hold(entry, followers, { attempts, reason: outcome.reason, next });
   }
 
-  #hold(entry: Entry, followers: readonly Entry[], failure: Pick<Failure, "attempts" | "reason" | "next">): void {
+  #hold(
+    entry: Entry,
+    followers: readonly Entry[],
+    failure: Pick<Failure, "attempts" | "reason" | "next">,
+    isSetAside = false,
+  ): void {
     const { id, key } = entry.event;
     const { attempts, next } = failure;
     const crashes = this.holds.get(id)?.crashes ?? 0;
     const { silentSinceMs } = entry;
     // Not due, and nothing of its key may pass, before it is written: a hold must never be ahead of its row.
     const dueAtMs = Number.POSITIVE_INFINITY;
-    this.holds.put({ id, key, dead: next.kind === "dead", parks: true, attempts, crashes, dueAtMs, silentSinceMs });
+    const dead = next.kind === "dead";
+    this.holds.put({ id, key, dead, parks: true, attempts, crashes, dueAtMs, silentSinceMs, isSetAside });
     this.#handBack([...followers, ...(key === null ? [] : this.#queue.dropKey(key))]);
     this.#settler.failed({ id, key, ...failure });
   }
@@ -337,11 +335,17 @@ export class Lane implements DispatcherListener, SettlerListener {
     const entry = this.#claims.get(id);
     const hold = this.holds.get(id);
     if (hold !== undefined) {
-      const dueAtMs = next.kind === "retry" ? this.#now() + next.delayMs : 0;
+      const dueAtMs = next.kind === "retry" ? this.#now() + this.#delayOf(hold, next.delayMs) : 0;
       this.holds.put({ ...hold, dueAtMs, parks: next.kind === "retry" || next.parks });
     }
     if (next.kind === "dead" && entry !== undefined) this.#reports.deadLettered(entry, attempts, reason, next.parks);
     this.#claims.finish(id);
+  }
+
+  /** In the database a set-aside event is due soon; here it waits until the circuit has closed, or for long. */
+  #delayOf({ isSetAside }: KeptHold, delayMs: number): number {
+    const { destination, timing } = this.#context;
+    return isSetAside && destination.isOpen ? SET_ASIDE_PROBES * timing.circuitMaxMs : delayMs;
   }
 
   /** Claimed events that are not sent after all. They come again in a later run, their keys not from this one. */
@@ -367,16 +371,12 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#claims.finishAll();
   }
 
-  /** An event that was being sent at each of several crashes is not sent again. */
-  #buryCrashPoison(takeover: Takeover): void {
-    for (const { id, key, state, attempts, crashes } of takeover.holds) {
-      if (state !== "suspect" || crashes < CRASHES_MAX) continue;
-      const reason = reasonOf(
-        new RelayError("CRASH_POISON", `The relay ended ${crashes} times while sending event ${id}.`),
-      );
-      this.holds.put({ id, key, dead: true, parks: true, attempts, crashes, dueAtMs: 0, silentSinceMs: null });
-      this.#settler.failed({ id, key, reason, attempts: attempts + 1, next: { kind: "dead", parks: true } });
-    }
+  #bury(poison: Failure): void {
+    const { id, key, attempts } = poison;
+    const crashes = this.holds.get(id)?.crashes ?? 0;
+    const silence = { silentSinceMs: null, isSetAside: false };
+    this.holds.put({ id, key, dead: true, parks: true, attempts, crashes, dueAtMs: 0, ...silence });
+    this.#settler.failed(poison);
   }
 
   #watchBrake(): void {

@@ -274,7 +274,11 @@ export class Session implements LaneHost {
   }
 
   #destinationWoke(): void {
-    for (const lane of rotated(this.lanes(), this.#wakes++)) lane.pump();
+    const isAlive = !this.#context.destination.isOpen;
+    for (const lane of rotated(this.lanes(), this.#wakes++)) {
+      if (isAlive) lane.holds.recallSetAside(this.#context.clock.monotonicMs());
+      lane.pump();
+    }
     this.#poller.wake();
   }
 

@@ -218,9 +218,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "crash poison never dead",
-    file: "relay/lane.ts",
-    find: 'if (state !== "suspect" || crashes < CRASHES_MAX) continue;',
-    replace: "if (crashes < 1_000_000) continue;",
+    file: "relay/crash-poison.ts",
+    find: "const CRASHES_MAX = 3;",
+    replace: "const CRASHES_MAX = 1_000_000;",
     why: "an event that ends the process does so for ever",
   },
   {
