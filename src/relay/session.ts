@@ -57,7 +57,7 @@ export class Session implements LaneHost {
   /** Stops claiming, finishes what is on the wire, hands the lanes over. Resolves when they are released. */
   async stop(): Promise<void> {
     this.#stopNow();
-    await Promise.all([...this.#lanes.values()].map((lane) => this.#close(lane, () => lane.leave())));
+    await Promise.all([...this.#lanes.values()].map((lane) => this.#leave(lane)));
     await Promise.all(this.#closing.values());
   }
 
@@ -133,7 +133,7 @@ export class Session implements LaneHost {
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
     this.#waitBeforeRetake(lane.grant.lane);
-    void this.#close(lane, () => lane.abandon());
+    void this.#close(lane, lane.abandon());
   }
 
   /** A lane that is lost again and again without a single write in between would send the same events each time. */
@@ -143,15 +143,23 @@ export class Session implements LaneHost {
     this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs });
   }
 
-  #close(lane: Lane, end: () => Promise<void>): Promise<void> {
+  #leave(lane: Lane): Promise<void> {
+    return this.#closing.get(lane.grant.lane) ?? this.#close(lane, lane.leave());
+  }
+
+  /**
+   * Waits for the end of a lane. A lane on its way out may be lost on top of that: then it is gone when both are over,
+   * and what was put in its place meanwhile is not touched.
+   */
+  #close(lane: Lane, ending: Promise<void>): Promise<void> {
     const number = lane.grant.lane;
-    const under = this.#closing.get(number);
-    if (this.#lanes.get(number) !== lane) return under ?? Promise.resolve();
-    const closing = end()
+    const closing: Promise<void> = Promise.all([this.#closing.get(number), ending])
+      .then(() => undefined)
       .catch((error: unknown) => this.#report("release", error))
       .finally(() => {
-        this.#lanes.delete(number);
+        if (this.#closing.get(number) !== closing) return;
         this.#closing.delete(number);
+        if (this.#lanes.get(number) === lane) this.#lanes.delete(number);
         this.#recovered(settling(number));
         this.#balanceWaker.wake();
       });
@@ -180,7 +188,7 @@ export class Session implements LaneHost {
     const { name } = this.#context;
     const share = fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name);
     const owned = [...this.#lanes.values()].filter((lane) => lane.isOpen);
-    for (const lane of owned.slice(share)) void this.#close(lane, () => lane.leave());
+    for (const lane of owned.slice(share)) void this.#leave(lane);
     const living = new Set(survey.instances);
     this.#othersServe = survey.lanes.every(
       ({ owner }) => owner !== null && owner !== this.#tenure.id && living.has(owner),

@@ -62,7 +62,10 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsReport> {
   } finally {
     await writers.stop();
   }
-  await until("all events are marked", async () => (await countPending(stage.pool, TABLES)) === 0, DRAIN_MS);
+  const isDrained = async () => (await countPending(stage.pool, TABLES)) === 0;
+  await until("all events are marked", isDrained, DRAIN_MS).catch(async (cause) => {
+    throw new Error(`what is left:\n${await progressOf(stage)}\n${lastWords(fleet)}`, { cause });
+  });
   // What was acknowledged twice would still be on its way: in good order, nothing comes after the end.
   await Promise.all(fleet.processes.filter(({ isRunning }) => isRunning).map((relay) => relay.terminate()));
   const [ledger, arrivals, outbox] = [
@@ -160,4 +163,20 @@ class Rounds {
       takeOvers: this.#fleet.told("LaneTaken").length,
     };
   }
+}
+
+/** For a run that does not come to its end: who owns what, and what is held. */
+async function progressOf(stage: Stage): Promise<string> {
+  const tables = ["instances", "lanes", "holds"].map(async (table) => {
+    const rows = await stage.sql(`select to_jsonb(t)::text as row from outbox_relay.${table} t limit 30`);
+    return rows.map((row) => `${table} ${JSON.stringify(row)}`).join("\n");
+  });
+  return (await Promise.all(tables)).join("\n");
+}
+
+function lastWords(fleet: RelayFleet): string {
+  const running = fleet.processes.filter(({ isRunning }) => isRunning);
+  return running
+    .flatMap(({ name, told }) => told.slice(-12).map((event) => `${name} ${JSON.stringify(event)}`))
+    .join("\n");
 }

@@ -135,7 +135,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "excess lanes kept",
     file: "relay/session.ts",
-    find: "for (const lane of owned.slice(share)) void this.#close(lane, () => lane.leave());",
+    find: "for (const lane of owned.slice(share)) void this.#leave(lane);",
     replace: "",
     why: "who comes later never gets a lane",
   },
