@@ -27,3 +27,12 @@ test("chance is drawn from [0, 1) and ids are UUIDs", () => {
   assert.match(systemRandom.uuid(), /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   assert.ok(Math.abs(systemClock.wallMs() - Date.now()) < 1_000);
 });
+
+test("a sleep is never shorter than asked for, by the clock that asked", async () => {
+  for (const ms of [0.2, 1.4, 2.6, 5.5, 7.9]) {
+    const startedMs = systemClock.monotonicMs();
+    await systemClock.sleep(ms);
+    const sleptMs = systemClock.monotonicMs() - startedMs;
+    assert.ok(sleptMs >= ms, `slept ${sleptMs} ms instead of ${ms}`);
+  }
+});

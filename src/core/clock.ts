@@ -9,7 +9,7 @@ export interface Clock {
   wallMs(): number;
   /** Monotonic time in ms. Every deadline in the process is measured by it. */
   monotonicMs(): number;
-  /** Resolves after `ms`, or as soon as the signal aborts. Never rejects. */
+  /** Resolves after `ms`, never earlier, or as soon as the signal aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -22,6 +22,9 @@ export interface Random {
 /** Timers beyond this overflow in Node and fire at once. */
 const SLEEP_MAX_MS = 2_147_483_647;
 
+/** Node's timers count in whole milliseconds and may fire this much too early; whoever sleeps until a moment is past it. */
+const EARLY_MS = 1;
+
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -33,7 +36,7 @@ export const systemClock: Clock = {
         signal?.removeEventListener("abort", done);
         resolve();
       };
-      const timer = setTimeout(done, Math.min(Math.max(0, ms), SLEEP_MAX_MS));
+      const timer = setTimeout(done, Math.min(Math.max(0, Math.ceil(ms) + EARLY_MS), SLEEP_MAX_MS));
       signal?.addEventListener("abort", done, { once: true });
     }),
 };

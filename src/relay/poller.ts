@@ -102,6 +102,8 @@ export class Poller {
    */
   async #round(): Promise<number> {
     this.#rounds += 1;
+    // Nothing that waits in a lane depends on a single call that wakes it.
+    for (const lane of this.#lanes()) lane.pump();
     const isProbing = this.#context.destination.isOpen;
     if (!isProbing) await this.#claimDueHeads();
     const pauseMs = await this.#poll();
