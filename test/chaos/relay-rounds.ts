@@ -87,7 +87,8 @@ function newFleet(stage: Stage, sink: Sink): RelayFleet {
     lanes: 6,
     leaseMs: LEASE_MS,
     limits: { batchSize: BATCH_SIZE, inFlightEventsMax: IN_FLIGHT_MAX, pageRows: 12 },
-    retry: { initialMs: 50, maxMs: 400 },
+    // The sink refuses the same keys again and again: patience, so that none of them dies of it.
+    retry: { initialMs: 50, maxMs: 400, attemptsMax: 1_000 },
     timing: { leaseMarginMs: 500, publishTimeoutMs: 1_500, balanceMs: 250, pollIntervalMs: 100 },
   });
 }
