@@ -41,6 +41,22 @@ export const ERROR_CATALOGUE = {
     fix: "The destination did not answer in time: the event is sent again and may arrive twice.",
   },
   PUBLISH_FAILED: { retryable: true, fix: "Look at the destination; the relay tries again by itself." },
+  DESTINATION_UNREACHABLE: {
+    retryable: true,
+    fix: "Check that the broker runs and that its address, user and password are right; the relay tries again.",
+  },
+  TRANSACTIONS_REFUSED: {
+    retryable: false,
+    fix: "Grant what the message names, or give the guarantee up on purpose with `DELIVERY=at-least-once`.",
+  },
+  LEDGER_UNFIT: {
+    retryable: true,
+    fix: "Correct the ledger topic as the message says; the relay looks again by itself.",
+  },
+  LEDGER_GAP: {
+    retryable: true,
+    fix: "Find out what became of the ledger or the database; `outbox-relay adopt` goes on with what is there.",
+  },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
   IDENTITY_CHANGED: { retryable: false, fix: "This is a restored or another database: check it, then adopt it." },
 } as const satisfies Record<string, { retryable: boolean; fix: string }>;

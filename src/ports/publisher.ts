@@ -1,5 +1,6 @@
 import type { Message } from "../core/event.ts";
 import type { Outcome } from "../core/outcome.ts";
+import type { Transactions } from "./transactions.ts";
 
 export interface PublisherCapabilities {
   /**
@@ -18,6 +19,12 @@ export type Report = (index: number, outcome: Outcome) => void;
 export interface Publisher {
   readonly name: string;
   readonly capabilities: PublisherCapabilities;
+
+  /**
+   * Present when it delivers exactly once: then the engine uses these instead of `publish`. A publisher that was told
+   * to deliver at least once has none.
+   */
+  readonly transactions?: Transactions;
 
   /**
    * Sends the batch in its order and reports each message once, as soon as its outcome is known. `delivered` is
