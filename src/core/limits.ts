@@ -2,6 +2,8 @@
 export interface Limits {
   /** Events in one publish. */
   readonly batchSize: number;
+  /** Events in one transaction, where the destination has them. */
+  readonly transactionSize: number;
   /** Publishes of one lane at a time: one is on the wire while the answer to the other is awaited. */
   readonly publishesPerLane: number;
   /** Events in flight (queued, being published, being settled) over all lanes of a pipeline. */
@@ -31,6 +33,7 @@ export interface Limits {
 
 export const DEFAULT_LIMITS: Limits = {
   batchSize: 500,
+  transactionSize: 5_000,
   publishesPerLane: 2,
   inFlightEventsMax: 12_000,
   inFlightBytesMax: 32 * 1024 * 1024,

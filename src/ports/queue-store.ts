@@ -50,9 +50,25 @@ export interface LaneState {
 export interface Takeover {
   readonly grant: Grant;
   readonly settledBatch: bigint;
+  /** The last batch that was settled out of a ledger; 0 when there was none, ADOPTED after a person's word. */
+  readonly ledgeredBatch: bigint;
   /** Crashes of owners, raised when the lane was not released; falls with every settle that delivered something. */
   readonly crashes: number;
   readonly holds: readonly Hold[];
+}
+
+/** As a `ledgeredBatch`: whatever the ledger says or lacks is to be taken as it is. */
+export const ADOPTED = -1n;
+
+/** What a pipeline is in the eyes of a destination that keeps a ledger. */
+export interface PipelineIdentity {
+  /** Made once with the relay's schema; travels with a copy of the database. */
+  readonly database: string;
+  /** The first of as many numbers as it has lanes, which are its own in this database. */
+  readonly firstSlot: number;
+  readonly lanes: number;
+  /** False when the relay's schema was made on another server: a restored copy, perhaps beside the original. */
+  readonly isAtHome: boolean;
 }
 
 export interface Survey {
@@ -118,6 +134,11 @@ export interface Settlement {
   /** The lane's settled_batch must be this; it becomes `batch`. Equal when only failures are settled. */
   readonly previousBatch: bigint;
   readonly batch: bigint;
+  /**
+   * `batch`: these are whole batches of the ledger, up to this number. `heal`: so they are, but a former owner
+   * delivered them, so their rows need not be claimed by this one. `none`: there is no ledger.
+   */
+  readonly ledger: "none" | "batch" | "heal";
   readonly delivered: readonly string[];
   readonly failed: readonly Failure[];
   /** Claimed but never sent. Only sources with durable claims have anything to do. */
@@ -149,6 +170,9 @@ export interface Heads {
 export interface QueueStore {
   /** Checks the table and makes sure that the pipeline's lanes exist. Legal to repeat; safe beside others. */
   prepare(): Promise<{ readonly lanes: number }>;
+
+  /** Legal after `prepare`. Gives the pipeline its slots when it has none yet. */
+  identity(): Promise<PipelineIdentity>;
 
   survey(): Promise<Survey>;
 

@@ -49,6 +49,8 @@ export interface TechnicalEventMap {
   InstanceLost: { readonly instance: string; readonly reason: string };
   InstanceReaped: { readonly instance: string };
   LaneTaken: { readonly pipeline: string; readonly lane: number; readonly epoch: bigint; readonly crashes: number };
+  /** So many events had been delivered by the lane's former owner without being settled; the ledger knew. */
+  LaneHealed: { readonly pipeline: string; readonly lane: number; readonly batches: number; readonly count: number };
   LaneReleased: { readonly pipeline: string; readonly lane: number };
   LaneFailed: { readonly pipeline: string; readonly lane: number; readonly code: ErrorCode; readonly reason: string };
   /** A lane has so many holds that it takes nothing new. */

@@ -98,7 +98,13 @@ test("B4 a settle that waits for a take-over finds itself fenced when it may go 
   const [taken] = await take(first);
   await postgresMembership(database).leave(first);
   const grant = taken!.grant;
-  const fence = fenceSql(database.tables, "p", { grant, previousBatch: 0n, batch: 1n, delivered: ["a"] });
+  const fence = fenceSql(database.tables, "p", {
+    grant,
+    previousBatch: 0n,
+    batch: 1n,
+    ledger: "none",
+    delivered: ["a"],
+  });
   await other.query(`begin; select 1 from ${LANES} where lane = 0 for update`);
   const settling = statement(database.pool, writeSettings(database, "settling"), fence);
   await other.query(`update ${LANES} set owner = '${second}', epoch = epoch + 1 where lane = 0; commit`);
@@ -172,7 +178,7 @@ test("A17 relay_state answers per schema and table", async () => {
   const id = await join();
   for (const { grant } of await take(id, [0, 1])) {
     const delivered = grant.lane === 0 ? ["a", "b"] : ["c"];
-    const fence = fenceSql(database.tables, "p", { grant, previousBatch: 0n, batch: 1n, delivered });
+    const fence = fenceSql(database.tables, "p", { grant, previousBatch: 0n, batch: 1n, ledger: "none", delivered });
     await statement(database.pool, writeSettings(database, "settling"), fence);
   }
   await pollTimeKeeper(database, "p")();

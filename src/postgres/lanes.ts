@@ -67,9 +67,10 @@ export async function takeOver(
       pipeline,
       taken.map(({ lane }) => lane),
     );
-    return rows.map(([lane, epoch, settledBatch, crashes]) => ({
+    return rows.map(([lane, epoch, settledBatch, crashes, ledgeredBatch]) => ({
       grant: { lane: Number(lane), owner, epoch: BigInt(epoch ?? 0) },
       settledBatch: BigInt(settledBatch ?? 0),
+      ledgeredBatch: BigInt(ledgeredBatch ?? 0),
       crashes: Number(crashes),
       holds: holds.filter((hold) => hold.lane === Number(lane)),
     }));

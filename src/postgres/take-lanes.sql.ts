@@ -16,4 +16,4 @@ update ${lanes} l set
 where l.pipeline = $1 and l.lane = any($3::int[])
   and (l.owner is null or l.owner = $2::uuid or not exists (select from ${instances} i where i.id = l.owner))
   and exists (select from ${instances} i where i.id = $2::uuid)
-returning l.lane, l.epoch, l.settled_batch, l.crashes`;
+returning l.lane, l.epoch, l.settled_batch, l.crashes, l.ledgered_batch`;

@@ -83,6 +83,11 @@ export class Destination {
     this.#topics.get(topic)?.circuit.cancelProbe();
   }
 
+  /** Topics that take nothing at present, or did not when last asked. */
+  openTopics(): string[] {
+    return [...this.#topics.keys()];
+  }
+
   /** Types that are known to lead to a topic which takes nothing now. */
   blockedTypes(): string[] {
     const blocked: string[] = [];
@@ -98,6 +103,17 @@ export class Destination {
     this.#closeTopic(topic);
     if (this.#circuit.succeed({ probe })) {
       this.#braked = false;
+      this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
+      this.#wake();
+    }
+  }
+
+  /** It gave an answer, though nothing was delivered: enough to end an outage, not to release the brake. */
+  answered(probe: boolean): void {
+    this.#lastAnswerMs = this.#now();
+    if (this.#braked) {
+      if (probe) this.cancelProbe();
+    } else if (this.#circuit.succeed({ probe })) {
       this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
       this.#wake();
     }

@@ -2,7 +2,9 @@ import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
 import { type Failed, type Outcome, rejected, retry } from "../core/outcome.ts";
 import type { PipelineContext } from "./context.ts";
+import { TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
+import type { Sender } from "./sender.ts";
 
 export interface Attempt {
   /** The one publish that is let through an open circuit. */
@@ -29,26 +31,28 @@ export interface DispatcherListener {
 export class Dispatcher {
   readonly #context: PipelineContext;
   readonly #queue: LaneQueue;
+  readonly #sender: Sender;
   readonly #listener: DispatcherListener;
   readonly #publishes = new Map<AbortController, Promise<void>>();
   #abandoned = false;
 
-  constructor(context: PipelineContext, queue: LaneQueue, listener: DispatcherListener) {
+  constructor(context: PipelineContext, queue: LaneQueue, sender: Sender, listener: DispatcherListener) {
     this.#context = context;
     this.#queue = queue;
+    this.#sender = sender;
     this.#listener = listener;
   }
 
   /** Sends as much as may be sent now. Cheap and legal at any time. */
   pump(): void {
-    const { destination, limits } = this.#context;
-    while (this.#queue.waiting > 0 && this.#publishes.size < limits.publishesPerLane) {
+    const { destination } = this.#context;
+    while (this.#queue.waiting > 0 && this.#publishes.size < this.#sender.publishesMax) {
       if (this.#abandoned || !this.#listener.maySend()) return;
       const { admits } = destination.admission();
       if (admits === "none") return;
       const probe = admits === "probe";
       const size = probe ? 1 : this.#listener.publishSize();
-      const entries = size > 0 ? this.#queue.take(size, destination.publisher.capabilities.keyOrderInBatch) : [];
+      const entries = size > 0 ? this.#queue.take(size, this.#sender.manyOfKey) : [];
       if (entries.length === 0) return;
       if (probe) destination.beginProbe();
       this.#start(entries, probe);
@@ -109,21 +113,15 @@ export class Dispatcher {
     controller: AbortController,
   ): Promise<unknown> {
     if (entries.length === 0 || this.#abandoned) return null;
-    const { destination, timing } = this.#context;
-    const timer = new AbortController();
-    let timedOut = false;
-    void this.#context.clock.sleep(timing.publishTimeoutMs, timer.signal).then(() => {
-      timedOut = !timer.signal.aborted;
-      if (timedOut) controller.abort();
-    });
+    const { clock, destination, timing } = this.#context;
+    const report = (index: number, outcome: Outcome): void => tell(entries[index]!, outcome);
     try {
-      const report = (index: number, outcome: Outcome): void => tell(entries[index]!, outcome);
-      await destination.publisher.publish(entries.map(messageOf), report, controller.signal);
-      return timedOut ? timeout(destination.name, timing.publishTimeoutMs) : null;
+      await withDeadline(clock, timing.publishTimeoutMs, controller.signal, (signal) =>
+        this.#sender.publish(entries.map(messageOf), report, signal),
+      );
+      return null;
     } catch (error) {
-      return timedOut ? timeout(destination.name, timing.publishTimeoutMs) : error;
-    } finally {
-      timer.abort();
+      return error === TIMED_OUT ? timeout(destination.name, timing.publishTimeoutMs) : error;
     }
   }
 

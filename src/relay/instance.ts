@@ -57,6 +57,11 @@ export class Instance {
     over.abort();
   }
 
+  /** The pipelines that it serves, or will once it has joined. */
+  pipelines(): readonly string[] {
+    return this.#options.pipelines.map(({ context }) => context.name);
+  }
+
   sessions(): readonly Session[] {
     return this.#sessions;
   }

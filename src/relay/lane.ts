@@ -1,28 +1,23 @@
+import type { Hold } from "../core/hold.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
-import type { Failed } from "../core/outcome.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
+import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { claimSize, crashPoison } from "./crash-poison.ts";
 import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
-import { nextAfterFailure } from "./failure-rule.ts";
-import { HoldBook, type KeptHold } from "./hold-book.ts";
+import { ExactlyOnce, type ExactlyOnceHost } from "./exactly-once.ts";
+import { HoldBook } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
 import { nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
+import { LaneFailures } from "./lane-failures.ts";
 import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
+import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
-import { policyFor, translate } from "./translation.ts";
+import { translate } from "./translation.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
 const BY_ID = 0;
-/** So often an event may go without an answer in a row before it makes room for others. */
-const SILENCES_MAX = 2;
-/** It is tried again when the circuit had time for so many probes by others. */
-const SET_ASIDE_PROBES = 10;
-
-type EventFailure = Exclude<Failed, { kind: "skipped" }>;
-type Retry = Extract<Failed, { kind: "retry" }>;
-
 /** What a lane needs of the pipeline it belongs to. */
 export interface LaneHost {
   readonly inFlight: InFlightSet;
@@ -36,6 +31,10 @@ export interface LaneHost {
   laneShare(): number;
   /** Resolves when the open run is between two pages. */
   betweenPages(): Promise<void>;
+  /** The first run whose snapshot is younger than now. */
+  nextRun(): number;
+  /** The lane begins to deliver. */
+  opened(lane: Lane): void;
   /** A write of the lane succeeded. */
   settled(lane: Lane): void;
   /** The source refuses the lane's writes for now. */
@@ -48,40 +47,66 @@ export interface LaneHost {
  * and written back by the settler. It lives from one take-over to the next; whatever goes wrong with its progress
  * voids it as a whole.
  */
-export class Lane implements DispatcherListener, SettlerListener {
+export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListener {
   readonly grant: Grant;
   readonly holds = new HoldBook();
-  /** Earlier runs may show what the lane's former life delivered. */
-  readonly acceptsFromRun: number;
   readonly #context: PipelineContext;
   readonly #host: LaneHost;
   readonly #queue = new LaneQueue();
   readonly #claims: LaneClaims;
   readonly #reports: IntentReports;
   readonly #dispatcher: Dispatcher;
+  readonly #failures: LaneFailures;
   readonly #settler: Settler;
+  readonly #exactlyOnce: ExactlyOnce | null;
   readonly #suspects = new Set<string>();
+  readonly #takenHolds: readonly Hold[];
   readonly #over = new AbortController();
-  #open = true;
+  #open = false;
+  #isLeaving = false;
+  #opening: Promise<void> | null = null;
+  /** Earlier runs may show what the lane's former life delivered. */
+  #acceptsFromRun = Number.POSITIVE_INFINITY;
   #crashes: number;
   #braked = false;
 
-  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover, acceptsFromRun: number) {
+  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover) {
     this.grant = takeover.grant;
-    this.acceptsFromRun = acceptsFromRun;
     this.#context = context;
     this.#host = host;
     this.#crashes = takeover.crashes;
+    this.#takenHolds = takeover.holds;
     this.#claims = new LaneClaims(host.inFlight, (entry) => this.#finished(entry));
     this.#reports = new IntentReports(context);
-    this.#dispatcher = new Dispatcher(context, this.#queue, this);
+    const { transactions } = context.destination.publisher;
+    this.#exactlyOnce = transactions === undefined ? null : new ExactlyOnce(context, transactions, takeover, this);
+    this.#dispatcher = new Dispatcher(context, this.#queue, this.#exactlyOnce ?? plainSender(context), this);
     this.#settler = new Settler(context, takeover.grant, takeover.settledBatch, this, this.#over.signal);
-    this.holds.replace(takeover.holds, this.#now(), () => false);
-    for (const poison of crashPoison(takeover.holds)) this.#bury(poison);
+    const handBack = (entries: readonly Entry[]) => this.#handBack(entries);
+    const { holds } = this;
+    const parts = { context, queue: this.#queue, holds, reports: this.#reports, settler: this.#settler, handBack };
+    this.#failures = new LaneFailures(parts);
+    holds.replace(takeover.holds, this.#now(), () => false);
+  }
+
+  /** Begins to take events: at once, or when it is known what the former owner delivered. */
+  open(): void {
+    if (this.#exactlyOnce === null) this.#opened();
+    else {
+      this.#opening = this.#exactlyOnce.open().then(
+        (isOpen) => void (isOpen && this.#opened()),
+        (error: unknown) => this.lost(error),
+      );
+    }
   }
 
   get isOpen(): boolean {
     return this.#open;
+  }
+
+  /** True on its way out, and once it is gone. */
+  get isLeaving(): boolean {
+    return this.#isLeaving;
   }
 
   get inFlight(): number {
@@ -119,7 +144,7 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   /** False when the event must wait; then no later event of its key may come from the same run. */
   offer(event: ClaimedEvent, run: number): boolean {
-    if (!this.#open || run < this.acceptsFromRun) return false;
+    if (!this.#open || run < this.#acceptsFromRun) return false;
     if (this.#crashes > 0 && this.room === 0) return false;
     if (this.holds.get(event.id) !== undefined || this.holds.parks(event.key)) return false;
     if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#context.limits.keyQueueMax) return false;
@@ -168,6 +193,9 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   /** Gives the lane up in good order: what is on the wire is finished and settled, the rest handed back. */
   async leave(): Promise<void> {
+    this.#isLeaving = true;
+    if (!this.#open) await this.#exactlyOnce?.close();
+    await this.#opening;
     this.#open = false;
     this.#handBack(this.#queue.dropAll());
     // A page that is being claimed right now has to be handed back too.
@@ -177,6 +205,7 @@ export class Lane implements DispatcherListener, SettlerListener {
     await this.#settler.idle();
     if (this.#over.signal.aborted) return;
     this.#end();
+    await this.#exactlyOnce?.close();
     await this.#context.store.release(this.grant);
     this.#context.events.emit("LaneReleased", { pipeline: this.#context.name, lane: this.grant.lane });
   }
@@ -184,20 +213,27 @@ export class Lane implements DispatcherListener, SettlerListener {
   /** Throws away what is in memory. Resolves when nothing of it can arrive any more. */
   async abandon(): Promise<void> {
     this.#open = false;
+    this.#isLeaving = true;
     this.#over.abort();
     this.#handBack(this.#queue.dropAll());
-    await this.#dispatcher.abandon();
+    await Promise.all([this.#dispatcher.abandon(), this.#exactlyOnce?.close(), this.#opening]);
     this.#end();
+  }
+
+  /** Lets go of what an idle lane does not need. */
+  async rest(): Promise<void> {
+    await this.#exactlyOnce?.rest();
   }
 
   // What the dispatcher tells
 
   maySend(): boolean {
-    return this.#open && this.#host.isAlive();
+    return this.#open && this.#host.isAlive() && this.#exactlyOnce?.hasRoom !== false;
   }
 
   publishSize(): number {
-    return Math.min(this.#context.limits.batchSize, this.#claimMax);
+    const { batchSize, transactionSize } = this.#context.limits;
+    return Math.min(this.#exactlyOnce === null ? batchSize : transactionSize, this.#claimMax);
   }
 
   beforeSend(entry: Entry): Promise<boolean> | null {
@@ -211,18 +247,26 @@ export class Lane implements DispatcherListener, SettlerListener {
   delivered(entry: Entry, attempt: Attempt): void {
     const { id } = entry.event;
     this.#context.destination.delivered(entry.message!.topic, attempt.probe);
-    this.#reports.relayed(entry, attempt, this.#attemptsOf(entry) + 1);
+    this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
     this.#settler.delivered(id, entry.isHead || this.#suspects.has(id));
   }
 
   failed(failures: readonly FailedEntry[], attempt: Attempt): void {
-    const { entry, outcome } = failures[0]!;
-    const entries = failures.map((failure) => failure.entry);
-    if (outcome.kind === "skipped") this.#notJudged(entries, attempt);
-    else if (outcome.scope === "event") this.#eventFailed(entry, entries.slice(1), outcome, attempt);
-    else if (outcome.scope === "topic") this.#topicFailed(entries, outcome, attempt);
-    else this.#destinationFailed(entries, outcome, attempt);
+    this.#failures.failed(failures, attempt);
     this.pump();
+  }
+
+  // What exactly-once delivery asks for
+
+  heal(batches: readonly CommittedBatch[]): Promise<void> {
+    const events = batches.reduce((sum, { ids }) => sum + ids.length, 0);
+    const about = { pipeline: this.#context.name, lane: this.grant.lane };
+    this.#context.events.emit("LaneHealed", { ...about, batches: batches.length, count: events });
+    return this.#settler.heal(batches, (id) => this.holds.get(id) !== undefined);
+  }
+
+  endBatch(batch: bigint): void {
+    this.#settler.endBatch(batch);
   }
 
   // What the settler tells
@@ -231,7 +275,10 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#host.settled(this);
     if (settlement.delivered.length > 0) this.#crashes = Math.max(0, this.#crashes - 1);
     for (const id of settlement.delivered) this.#claims.finish(id);
-    for (const failure of settlement.failed) this.#failureSettled(failure);
+    for (const failure of settlement.failed) {
+      this.#failures.settled(failure, this.#claims.get(failure.id));
+      this.#claims.finish(failure.id);
+    }
     for (const id of settlement.handedBack) this.#claims.finish(id);
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
     this.#watchBrake();
@@ -245,6 +292,15 @@ export class Lane implements DispatcherListener, SettlerListener {
 
   lost(error: unknown): void {
     if (!this.#over.signal.aborted) this.#host.lost(this, error);
+  }
+
+  #opened(): void {
+    if (this.#isLeaving) return;
+    this.#acceptsFromRun = this.#host.nextRun();
+    this.#open = true;
+    // What a former owner delivered is no poison, and has no hold any more.
+    for (const poison of crashPoison(this.#takenHolds)) if (this.holds.get(poison.id) !== undefined) this.#bury(poison);
+    this.#host.opened(this);
   }
 
   get #claimMax(): number {
@@ -263,89 +319,6 @@ export class Lane implements DispatcherListener, SettlerListener {
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;
-  }
-
-  /** It tells nothing about the destination either, so that another probe may go. */
-  #notJudged(entries: readonly Entry[], attempt: Attempt): void {
-    this.#queue.putBack(entries);
-    if (attempt.probe) this.#context.destination.cancelProbe();
-  }
-
-  #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
-    for (const entry of entries) this.#reports.failed(entry, outcome, attempt, this.#attemptsOf(entry) + 1, null);
-    if (entries[0]!.silences < SILENCES_MAX) this.#queue.putBack(entries);
-    else this.#setAside(entries[0]!, entries.slice(1), outcome.reason);
-    const afterMs = (outcome as Retry).afterMs;
-    this.#context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs });
-  }
-
-  /** Nobody knows whose fault it is: the event makes room for others to find out, and no attempt is spent. */
-  #setAside(entry: Entry, followers: readonly Entry[], reason: string): void {
-    const delayMs = this.#context.timing.circuitInitialMs;
-    this.#hold(entry, followers, { attempts: this.#attemptsOf(entry), reason, next: { kind: "retry", delayMs } }, true);
-  }
-
-  #topicFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
-    const { destination } = this.#context;
-    const { event, message, topicProbe } = entries[0]!;
-    const topic = message!.topic;
-    this.#reports.failed(entries[0]!, outcome, attempt, this.#attemptsOf(entries[0]!) + 1, null);
-    destination.topicFailed(topic, event.type, outcome.reason, {
-      probe: topicProbe,
-      afterMs: (outcome as Retry).afterMs,
-    });
-    if (attempt.probe) destination.cancelProbe();
-    const waiting = event.key === null ? [] : this.#queue.dropKey(event.key);
-    const others = this.#queue.dropLinesWith((entry) => entry.message?.topic === topic);
-    this.#handBack([...entries, ...waiting, ...others]);
-  }
-
-  #eventFailed(entry: Entry, followers: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
-    const { destination, random } = this.#context;
-    const counts = entry.fault !== null || destination.eventFailed(entry.event.id, outcome.reason, attempt.probe);
-    if (!counts) {
-      this.#setAside(entry, followers, outcome.reason);
-      return;
-    }
-    const attempts = this.#attemptsOf(entry) + 1;
-    const next = nextAfterFailure(policyFor(this.#context, entry.event.type), outcome, attempts, random.next());
-    this.#reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
-    this.#hold(entry, followers, { attempts, reason: outcome.reason, next });
-  }
-
-  #hold(
-    entry: Entry,
-    followers: readonly Entry[],
-    failure: Pick<Failure, "attempts" | "reason" | "next">,
-    isSetAside = false,
-  ): void {
-    const { id, key } = entry.event;
-    const { attempts, next } = failure;
-    const crashes = this.holds.get(id)?.crashes ?? 0;
-    const { silentSinceMs } = entry;
-    // Not due, and nothing of its key may pass, before it is written: a hold must never be ahead of its row.
-    const dueAtMs = Number.POSITIVE_INFINITY;
-    const dead = next.kind === "dead";
-    this.holds.put({ id, key, dead, parks: true, attempts, crashes, dueAtMs, silentSinceMs, isSetAside });
-    this.#handBack([...followers, ...(key === null ? [] : this.#queue.dropKey(key))]);
-    this.#settler.failed({ id, key, ...failure });
-  }
-
-  #failureSettled({ id, next, reason, attempts }: Failure): void {
-    const entry = this.#claims.get(id);
-    const hold = this.holds.get(id);
-    if (hold !== undefined) {
-      const dueAtMs = next.kind === "retry" ? this.#now() + this.#delayOf(hold, next.delayMs) : 0;
-      this.holds.put({ ...hold, dueAtMs, parks: next.kind === "retry" || next.parks });
-    }
-    if (next.kind === "dead" && entry !== undefined) this.#reports.deadLettered(entry, attempts, reason, next.parks);
-    this.#claims.finish(id);
-  }
-
-  /** In the database a set-aside event is due soon; here it waits until the circuit has closed, or for long. */
-  #delayOf({ isSetAside }: KeptHold, delayMs: number): number {
-    const { destination, timing } = this.#context;
-    return isSetAside && destination.isOpen ? SET_ASIDE_PROBES * timing.circuitMaxMs : delayMs;
   }
 
   /** Claimed events that are not sent after all. They come again in a later run, their keys not from this one. */
@@ -386,10 +359,6 @@ export class Lane implements DispatcherListener, SettlerListener {
       events.emit("LaneBraked", { pipeline: name, lane: this.grant.lane, holds: this.holds.size });
     }
     this.#braked = braked;
-  }
-
-  #attemptsOf(entry: Entry): number {
-    return Math.max(entry.event.failures, this.holds.get(entry.event.id)?.attempts ?? 0);
   }
 
   #now(): number {

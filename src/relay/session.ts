@@ -1,4 +1,4 @@
-import { isRelayError, reasonOf } from "../core/errors.ts";
+import { type ErrorCode, isRelayError, reasonOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import { rotated } from "../core/rotated.ts";
 import type { LaneState, Survey } from "../ports/queue-store.ts";
@@ -30,7 +30,7 @@ export class Session implements LaneHost {
   readonly #unsubscribe: () => void;
   /** What cannot be done at present. Empty: all is well. */
   readonly #broken = new Set<string>();
-
+  #brokenSinceMs = Number.POSITIVE_INFINITY;
   #wakes = 0;
   #othersServe = false;
 
@@ -87,6 +87,15 @@ export class Session implements LaneHost {
     return this.#lanes.size === 0 ? this.#othersServe : this.#poller.isAtRest;
   }
 
+  get name(): string {
+    return this.#context.name;
+  }
+
+  /** True when something could not be done for so long. */
+  isBrokenFor(ms: number): boolean {
+    return this.#context.clock.monotonicMs() - this.#brokenSinceMs >= ms;
+  }
+
   expectEvents(): void {
     this.#poller.expectEvents();
   }
@@ -118,6 +127,15 @@ export class Session implements LaneHost {
     return this.#poller.betweenPages();
   }
 
+  nextRun(): number {
+    return this.#poller.nextRun;
+  }
+
+  opened(lane: Lane): void {
+    this.#recovered(opening(lane.grant.lane));
+    this.#poller.expectEvents();
+  }
+
   settled(lane: Lane): void {
     this.#retakes.delete(lane.grant.lane);
     this.#recovered(settling(lane.grant.lane));
@@ -132,6 +150,7 @@ export class Session implements LaneHost {
     const { events, name } = this.#context;
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
+    if (NEEDS_A_PERSON.has(code)) this.#report(opening(lane.grant.lane), error);
     this.#waitBeforeRetake(lane.grant.lane);
     void this.#close(lane, lane.abandon());
   }
@@ -187,7 +206,7 @@ export class Session implements LaneHost {
   async #balance(survey: Survey): Promise<void> {
     const { name } = this.#context;
     const share = fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name);
-    const owned = [...this.#lanes.values()].filter((lane) => lane.isOpen);
+    const owned = [...this.#lanes.values()].filter((lane) => !lane.isLeaving);
     for (const lane of owned.slice(share)) void this.#leave(lane);
     const living = new Set(survey.instances);
     this.#othersServe = survey.lanes.every(
@@ -228,8 +247,10 @@ export class Session implements LaneHost {
         await store.release(takeover.grant);
         continue;
       }
-      this.#lanes.set(lane, new Lane(this.#context, this, takeover, this.#poller.nextRun));
+      const taken = new Lane(this.#context, this, takeover);
+      this.#lanes.set(lane, taken);
       events.emit("LaneTaken", { pipeline: name, lane, epoch, crashes: takeover.crashes });
+      taken.open();
     }
     if (takeovers.length > 0) this.#poller.expectEvents();
   }
@@ -271,6 +292,7 @@ export class Session implements LaneHost {
 
   #report(what: string, error: unknown): void {
     const { events, name } = this.#context;
+    if (this.#broken.size === 0) this.#brokenSinceMs = this.#context.clock.monotonicMs();
     if (what !== "release") this.#broken.add(what);
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
     events.emit("SourceBroken", { pipeline: name, code, reason: reasonOf(error) });
@@ -278,6 +300,7 @@ export class Session implements LaneHost {
 
   #recovered(what: string): void {
     if (!this.#broken.delete(what) || this.#broken.size > 0) return;
+    this.#brokenSinceMs = Number.POSITIVE_INFINITY;
     this.#context.events.emit("SourceRecovered", { pipeline: this.#context.name });
   }
 
@@ -300,6 +323,18 @@ export class Session implements LaneHost {
     this.#balanceWaker.wake();
     for (const chore of this.#chores) void chore.stop();
   }
+}
+
+/** The lane is taken again and again until somebody has put it right; nothing of it is delivered until then. */
+const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([
+  "IDENTITY_CHANGED",
+  "LEDGER_GAP",
+  "LEDGER_UNFIT",
+  "TRANSACTIONS_REFUSED",
+]);
+
+function opening(lane: number): string {
+  return `open lane ${lane}`;
 }
 
 function settling(lane: number): string {

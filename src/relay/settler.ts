@@ -1,6 +1,8 @@
 import { reasonOf, tookNoEffect } from "../core/errors.ts";
 import type { Failure, Grant, Settlement } from "../ports/queue-store.ts";
+import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
+import { DeliveredPile } from "./delivered-pile.ts";
 
 /** What the lane learns from its settler. */
 export interface SettlerListener {
@@ -27,8 +29,8 @@ export class Settler {
   readonly #grant: Grant;
   readonly #listener: SettlerListener;
   readonly #signal: AbortSignal;
+  readonly #delivered = new DeliveredPile();
   #batch: bigint;
-  #delivered: string[] = [];
   #failed: Failure[] = [];
   #handedBack: string[] = [];
   #releasedHolds: string[] = [];
@@ -51,9 +53,23 @@ export class Settler {
   }
 
   delivered(id: string, releasesHold: boolean): void {
-    this.#delivered.push(id);
+    this.#delivered.add(id);
     if (releasesHold) this.#releasedHolds.push(id);
     this.#start();
+  }
+
+  /** With a ledger: what was delivered since the last call is this batch of it. In the same turn as the deliveries. */
+  endBatch(batch: bigint): void {
+    this.#delivered.endBatch(batch, "batch");
+  }
+
+  /** Writes down what a former owner delivered. Resolves when that is durable or the lane is lost. */
+  async heal(batches: readonly CommittedBatch[], hasHold: (id: string) => boolean): Promise<void> {
+    for (const { batch, ids } of batches) {
+      for (const id of ids) this.delivered(id, hasHold(id));
+      this.#delivered.endBatch(batch, "heal");
+    }
+    await this.idle();
   }
 
   failed(failure: Failure): void {
@@ -129,22 +145,20 @@ export class Settler {
 
   #hasWork(): boolean {
     return (
-      this.#tasks.length + this.#delivered.length + this.#failed.length > 0 ||
+      this.#tasks.length + this.#delivered.size + this.#failed.length > 0 ||
       this.#handedBack.length + this.#releasedHolds.length > 0
     );
   }
 
   async #settleGathered(): Promise<void> {
     const max = this.#context.limits.settleEventsMax;
-    const delivered = takeFront(this.#delivered, max);
     await this.#write({
       ...this.#nothing(),
-      batch: this.#batch + (delivered.length > 0 ? 1n : 0n),
-      delivered,
+      ...this.#delivered.take(max, this.#batch),
       failed: takeFront(this.#failed, max),
       handedBack: takeFront(this.#handedBack, max),
       // After the deliveries they belong to, never before: a hold may only go once its event is marked.
-      releasedHolds: this.#delivered.length === 0 ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
+      releasedHolds: this.#delivered.size === 0 ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
     });
   }
 
@@ -199,6 +213,7 @@ export class Settler {
       grant: this.#grant,
       previousBatch: this.#batch,
       batch: this.#batch,
+      ledger: "none",
       delivered: [],
       failed: [],
       handedBack: [],
@@ -209,7 +224,7 @@ export class Settler {
 
   /** Nobody waits for ever on the turn of a task that will not come. */
   #drop(): void {
-    this.#delivered = [];
+    this.#delivered.clear();
     this.#failed = [];
     this.#handedBack = [];
     this.#releasedHolds = [];

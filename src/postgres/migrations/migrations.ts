@@ -1,7 +1,8 @@
 import { relaySchemaMigration } from "./001-relay-schema.ts";
+import { ledgerMigration } from "./002-ledger.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
-export const MIGRATIONS: readonly Migration[] = [relaySchemaMigration];
+export const MIGRATIONS: readonly Migration[] = [relaySchemaMigration, ledgerMigration];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

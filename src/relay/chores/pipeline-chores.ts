@@ -27,6 +27,9 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
     chore("review holds", timing.reviewMs, async () => {
       for (const lane of host.lanes()) if (lane.isOpen && lane.holds.size > 0) await lane.reviewHolds();
     }),
+    chore("rest idle lanes", timing.reviewMs, async () => {
+      for (const lane of host.lanes()) await lane.rest();
+    }),
     chore("report unrouted", timing.unroutedMs, async () => {
       if (!ownsFirstLane()) return;
       for (const { type, count } of await store.unrouted()) {

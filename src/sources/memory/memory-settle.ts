@@ -17,12 +17,19 @@ export class SettleWriter {
 
   write(): void {
     const { tables } = this.#database;
-    const { delivered, failed, suspects, releasedHolds } = this.#settlement;
-    for (const id of delivered) this.#ifOurs(id, (row) => this.#database.close(row, "DELIVERED"));
+    const { delivered, failed, ledger, suspects, releasedHolds } = this.#settlement;
+    const ifThere = ledger === "heal" ? this.#ifOpen : this.#ifOurs;
+    for (const id of delivered) ifThere.call(this, id, (row) => this.#database.close(row, "DELIVERED"));
     for (const failure of failed) this.#ifOurs(failure.id, (row) => this.#fail(row, failure));
     for (const { id, key } of suspects) this.#ifOurs(id, () => this.#suspect(id, key));
     for (const id of releasedHolds) tables.delete(this.#pipeline.holds, id);
     this.#raiseBatch();
+  }
+
+  #ifOpen(id: string, write: (row: EventRow) => void): void {
+    const row = this.#database.tables.open.get(id);
+    if (row !== undefined) write(row);
+    else this.missing.push(id);
   }
 
   /** A pending row counts as well: crash poison is buried without being claimed again. */
@@ -67,9 +74,15 @@ export class SettleWriter {
 
   /** A settle that only announces suspects proves nothing yet, so it does not make the lane trustworthy again. */
   #raiseBatch(): void {
-    const { grant, batch, delivered } = this.#settlement;
+    const { grant, batch, delivered, ledger } = this.#settlement;
     const lane = this.#pipeline.lanes.get(grant.lane)!;
+    const ledgeredBatch = ledger === "none" ? lane.ledgeredBatch : batch;
     const crashes = delivered.length > 0 ? Math.max(0, lane.crashes - 1) : lane.crashes;
-    this.#database.tables.put(this.#pipeline.lanes, grant.lane, { ...lane, settledBatch: batch, crashes });
+    this.#database.tables.put(this.#pipeline.lanes, grant.lane, {
+      ...lane,
+      settledBatch: batch,
+      ledgeredBatch,
+      crashes,
+    });
   }
 }

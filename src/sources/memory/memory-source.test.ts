@@ -38,7 +38,7 @@ async function join(source: MemorySource, id: string): Promise<Grant> {
 
 function settlement(grant: Grant, parts: Partial<Settlement>): Settlement {
   const nothing = { delivered: [], failed: [], handedBack: [], releasedHolds: [], suspects: [] };
-  return { grant, previousBatch: 0n, batch: 0n, ...nothing, ...parts };
+  return { grant, previousBatch: 0n, batch: 0n, ledger: "none", ...nothing, ...parts };
 }
 
 function event(id: string, key: string | null = "k") {

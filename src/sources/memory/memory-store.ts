@@ -5,6 +5,7 @@ import type {
   Grant,
   Heads,
   LaneState,
+  PipelineIdentity,
   PipelineSpec,
   QueueStore,
   Run,
@@ -53,11 +54,21 @@ export class MemoryStore implements QueueStore {
     if (existing !== undefined) return { lanes: existing.lanes.size };
     const lanes = new Map<number, LaneRow>();
     for (let lane = 0; lane < proposed; lane += 1) {
-      lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, crashes: 0 });
+      lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, ledgeredBatch: 0n, crashes: 0 });
     }
     // No transaction: a database that forgets its last commits still has the schema, which was made long before.
     tables.pipelines.set(name, { name, types, lanes, holds: new Map() });
     return { lanes: proposed };
+  }
+
+  async identity(): Promise<PipelineIdentity> {
+    const { databaseId, tables } = this.#database;
+    let firstSlot = 0;
+    for (const { name, lanes } of tables.pipelines.values()) {
+      if (name === this.#spec.name) break;
+      firstSlot += lanes.size;
+    }
+    return { database: databaseId, firstSlot, lanes: this.#pipeline().lanes.size, isAtHome: true };
   }
 
   async survey(): Promise<Survey> {
@@ -198,7 +209,8 @@ export class MemoryStore implements QueueStore {
     const crashes = row.crashes + (died ? 1 : 0);
     tables.put(this.#pipeline().lanes, row.lane, { ...row, owner, epoch, crashes });
     const grant = { lane: row.lane, owner, epoch };
-    return { grant, settledBatch: row.settledBatch, crashes, holds: this.#holdsOf(row.lane) };
+    const { settledBatch, ledgeredBatch } = row;
+    return { grant, settledBatch, ledgeredBatch, crashes, holds: this.#holdsOf(row.lane) };
   }
 
   #holdsOf(lane: number): Hold[] {

@@ -30,6 +30,7 @@ export interface LaneRow {
   readonly owner: string | null;
   readonly epoch: bigint;
   readonly settledBatch: bigint;
+  readonly ledgeredBatch: bigint;
   readonly crashes: number;
 }
 

@@ -5,20 +5,23 @@ import { GIVE_BACK, oursCondition, type QueueScope } from "./openoutbox-table.ts
 
 /**
  * Moves the lane on, marks the delivered rows, gives back what was not sent and deletes holds; or changes nothing when
- * the fence has no row. Only rows that are still ours are touched. Returns one row: how many fences (0 or 1), and the
+ * the fence has no row. Only rows that are still ours are touched, unless a former owner delivered them: those may have
+ * been freed, or even have died with him, and are marked whatever they say. Returns one row: how many fences (0 or 1), and the
  * marked ids as JSON only when they are not as many as were asked for.
  */
 export function markSql(scope: QueueScope, settlement: Settlement): string {
   const { table, tables, pipeline } = scope;
-  const { grant, delivered, handedBack, releasedHolds } = settlement;
+  const { grant, delivered, handedBack, ledger, releasedHolds } = settlement;
   const ours = (ids: readonly string[]) =>
     `from fence where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(scope, grant.owner)}`;
   const parts = [`fence as (${fenceSql(tables, pipeline, settlement)})`];
   if (delivered.length > 0) {
+    const those = ledger === "heal" ? unmarked(delivered) : ours(delivered);
     parts.push(`marked as (
   update ${table.quotedName} t set status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null,
     updated_at = now()
-  ${ours(delivered)} returning t.event_id as id)`);
+  ${those} returning t.event_id as id)`);
+    if (ledger === "heal") parts.push(`buried as (${unburySql(scope)})`);
   }
   if (handedBack.length > 0) {
     parts.push(`handed_back as (
@@ -33,4 +36,13 @@ export function markSql(scope: QueueScope, settlement: Settlement): string {
     then (select coalesce(json_agg(id), '[]') from marked)::text end`;
   return `with ${parts.join(",\n")}
 select (select count(*) from fence), ${delivered.length > 0 ? marked : "null"}`;
+}
+
+function unmarked(ids: readonly string[]): string {
+  return `from fence where t.event_id = any(${quoteArray(ids)}::uuid[]) and t.status <> 'DELIVERED'`;
+}
+
+function unburySql({ tables, pipeline }: QueueScope): string {
+  return `delete from ${tables.failedEvents} f using marked
+  where f.pipeline = ${quoteLiteral(pipeline)} and f.original_event_id = marked.id::text`;
 }

@@ -127,7 +127,7 @@ for (const version of [15, 18] as const) {
       const ids = await fixture.ids("status = 'DELIVERING' limit 100");
       const [grant] = grants;
       const nothing = { failed: [], suspects: [], releasedHolds: ids };
-      const batches = { previousBatch: 0n, batch: 1n };
+      const batches = { previousBatch: 0n, batch: 1n, ledger: "none" as const };
       const settlement = { grant, ...batches, delivered: ids.slice(50), handedBack: ids.slice(0, 50), ...nothing };
       const nodes = await explain(markSql(scope, settlement), BY_ID_SETTINGS);
       const used = nodes.flatMap((node) => node["Index Name"] ?? []).filter((name) => name.startsWith("openoutbox"));

@@ -9,6 +9,7 @@ import type {
   TypeRule,
 } from "../../ports/queue-store.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../postgres/identifiers.ts";
+import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, survey, writeSettings } from "../../postgres/lanes.ts";
 import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
@@ -66,6 +67,10 @@ export class OpenOutboxStore implements QueueStore {
     const scope = { table: eventTable(table), tables, pipeline, types, laneCount, attemptsMax, lockPrefix };
     this.#queue = { database, spec, scope, hasOrderIndex };
     return { lanes: laneCount };
+  }
+
+  identity() {
+    return pipelineIdentity(this.#parts.database, this.#parts.spec.name);
   }
 
   survey() {

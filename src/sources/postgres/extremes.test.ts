@@ -46,7 +46,7 @@ async function open(columns: string, options: { encoding?: string; statementMs?:
   const begin = () => store.begin({ grants: [grant], exceptKeys: [], exceptTypes: [] });
   const nothing = { delivered: [], failed: [], handedBack: [], releasedHolds: [], suspects: [] };
   const settle = (parts: Partial<Settlement>) =>
-    store.settle({ grant, previousBatch: 0n, batch: 0n, ...nothing, ...parts });
+    store.settle({ grant, previousBatch: 0n, batch: 0n, ledger: "none", ...nothing, ...parts });
   return {
     admin,
     store,

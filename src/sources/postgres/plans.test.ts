@@ -113,7 +113,7 @@ for (const version of [15, 18] as const) {
       const grant = { lane: 0, owner: "00000000-0000-4000-8000-000000000001", epoch: 1n };
       const nothing = { failed: [], handedBack: [], releasedHolds: [], suspects: [] };
       const delivered = rows.map(({ id }) => id);
-      const settlement = { grant, previousBatch: 0n, batch: 1n, delivered, ...nothing };
+      const settlement = { grant, previousBatch: 0n, batch: 1n, ledger: "none" as const, delivered, ...nothing };
       const it = await plan(markSql(database.tables, "p", scope.shape, settlement), SETTLE_SETTINGS);
       assert.match(it, /(Index Scan|Bitmap Index Scan).*outbox_pkey/);
       assert.doesNotMatch(it, /Seq Scan on outbox/);

@@ -58,6 +58,7 @@ async function open(columns: string, options: { names?: ColumnNames; rows?: stri
       grant: takeover.grant,
       previousBatch: batch,
       batch: next,
+      ledger: "none",
       ...nothing,
       ...parts,
     });

@@ -9,6 +9,7 @@ import type {
   TypeRule,
 } from "../../ports/queue-store.ts";
 import { displayTable, quoteLiteral } from "../../postgres/identifiers.ts";
+import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, release, survey, takeOver, writeSettings } from "../../postgres/lanes.ts";
 import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
@@ -83,6 +84,10 @@ export class PostgresStore implements QueueStore {
     const strays = shape.strays === null ? null : new StrayWatch(() => this.#lookForStrays(scope));
     this.#prepared = { scope, reader, strays };
     return { lanes: laneCount };
+  }
+
+  identity() {
+    return pipelineIdentity(this.#parts.database, this.#parts.spec.name);
   }
 
   survey() {

@@ -4,6 +4,7 @@ import { deadLetterCases } from "./store-dead-letters.ts";
 import { durableClaimCases } from "./store-durable-claims.ts";
 import { holdCases } from "./store-holds.ts";
 import { laneCases } from "./store-lanes.ts";
+import { ledgerCases } from "./store-ledger.ts";
 import { readingCases } from "./store-reading.ts";
 import { settlingCases } from "./store-settling.ts";
 import type { StoreHarness } from "./store-subject.ts";
@@ -17,4 +18,5 @@ export const queueStoreContract: readonly ContractCase<StoreHarness>[] = [
   ...holdCases,
   ...deadLetterCases,
   ...durableClaimCases,
+  ...ledgerCases,
 ];

@@ -245,6 +245,7 @@ export class Owner {
     return {
       grant: this.takeoverOf(lane).grant,
       batch: previousBatch + raised,
+      ledger: "none",
       delivered: [],
       failed: [],
       handedBack: [],

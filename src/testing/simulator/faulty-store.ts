@@ -5,6 +5,7 @@ import type {
   DurableClaims,
   Grant,
   Heads,
+  PipelineIdentity,
   PipelineSpec,
   QueueSource,
   QueueStore,
@@ -105,6 +106,10 @@ class FaultyStore implements QueueStore {
 
   prepare(): Promise<{ readonly lanes: number }> {
     return this.#calls.call("prepare", false, () => this.#inner.prepare());
+  }
+
+  identity(): Promise<PipelineIdentity> {
+    return this.#calls.call("identity", false, () => this.#inner.identity());
   }
 
   survey(): Promise<Survey> {

@@ -169,14 +169,14 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "attempts spent on destination errors",
-    file: "relay/lane.ts",
+    file: "relay/lane-failures.ts",
     find: 'else if (outcome.scope === "event") this.#eventFailed',
     replace: 'else if (outcome.scope !== "topic") this.#eventFailed',
     why: "an outage buries the events that it meets",
   },
   {
     name: "attempts spent on topic errors",
-    file: "relay/lane.ts",
+    file: "relay/lane-failures.ts",
     find: 'else if (outcome.scope === "event") this.#eventFailed',
     replace: 'else if (outcome.scope !== "destination") this.#eventFailed',
     why: "a missing topic buries its events",
@@ -239,16 +239,16 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "skipped followers dropped",
-    file: "relay/lane.ts",
+    file: "relay/lane-failures.ts",
     find: 'if (outcome.kind === "skipped") this.#notJudged(entries, attempt);',
     replace: 'if (outcome.kind === "skipped") return;',
     why: "events that were kept back by the destination are never sent",
   },
   {
     name: "probe without a verdict never ends",
-    file: "relay/lane.ts",
-    find: "if (attempt.probe) this.#context.destination.cancelProbe();",
-    replace: "",
+    file: "relay/lane-failures.ts",
+    find: "    queue.putBack(entries);\n    if (attempt.probe) context.destination.cancelProbe();",
+    replace: "    queue.putBack(entries);",
     why: "the circuit waits for ever for the outcome of its probe",
   },
   {

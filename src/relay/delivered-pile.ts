@@ -1,0 +1,56 @@
+import type { Settlement } from "../ports/queue-store.ts";
+
+interface BatchEnd {
+  readonly batch: bigint;
+  readonly count: number;
+  readonly ledger: "batch" | "heal";
+}
+
+/**
+ * Delivered events that wait to be settled. Without a ledger any number of them can be settled together and makes a
+ * batch; with one the batches are given, and only whole ones are settled: their number stands for all of their events.
+ */
+export class DeliveredPile {
+  #ids: string[] = [];
+  #ends: BatchEnd[] = [];
+  #ended = 0;
+
+  get size(): number {
+    return this.#ids.length;
+  }
+
+  add(id: string): void {
+    this.#ids.push(id);
+  }
+
+  /** What was added since the last end is the batch with this number. */
+  endBatch(batch: bigint, ledger: "batch" | "heal"): void {
+    this.#ends.push({ batch, count: this.#ids.length - this.#ended, ledger });
+    this.#ended = this.#ids.length;
+  }
+
+  /** About `max` events; a single batch may have more. `settled` is the number of the last settled batch. */
+  take(max: number, settled: bigint): Pick<Settlement, "batch" | "delivered" | "ledger"> {
+    if (this.#ends.length > 0) return this.#takeBatches(max);
+    const delivered = this.#ids.splice(0, max);
+    return { batch: settled + (delivered.length > 0 ? 1n : 0n), delivered, ledger: "none" };
+  }
+
+  clear(): void {
+    this.#ids = [];
+    this.#ends = [];
+    this.#ended = 0;
+  }
+
+  #takeBatches(max: number): Pick<Settlement, "batch" | "delivered" | "ledger"> {
+    let { batch, count, ledger } = this.#ends.shift()!;
+    while (this.#ends.length > 0 && this.#ends[0]!.ledger === ledger && count + this.#ends[0]!.count <= max) {
+      const next = this.#ends.shift()!;
+      batch = next.batch;
+      count += next.count;
+      ledger = next.ledger;
+    }
+    this.#ended -= count;
+    return { batch, delivered: this.#ids.splice(0, count), ledger };
+  }
+}

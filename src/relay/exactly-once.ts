@@ -1,0 +1,213 @@
+import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+import type { Message } from "../core/event.ts";
+import { delivered, skipped } from "../core/outcome.ts";
+import type { Report } from "../ports/publisher.ts";
+import type { Takeover } from "../ports/queue-store.ts";
+import type { CommittedBatch, LaneTransactions, Transactions } from "../ports/transactions.ts";
+import type { PipelineContext } from "./context.ts";
+import { TIMED_OUT, withDeadline } from "./deadline.ts";
+import { isAsLeft, strayed } from "./lane-check.ts";
+import { unsettledBatches } from "./ledger-check.ts";
+import type { Sender } from "./sender.ts";
+
+/** To fence a lane may take several times as long as a publish: the broker first ends what the former owner left. */
+const FENCE_PUBLISHES = 4;
+/** A lane that delivered nothing for so long lets go of its connections. */
+const IDLE_MS = 60_000;
+
+/** What it needs of its lane. */
+export interface ExactlyOnceHost {
+  /** The number of the last batch whose settle was acknowledged. */
+  readonly settledBatch: bigint;
+  /** Writes down what a former owner delivered. Resolves when that is durable or the lane is lost. */
+  heal(batches: readonly CommittedBatch[]): Promise<void>;
+  /** What was reported as delivered since the last call is the batch with this number. */
+  endBatch(batch: bigint): void;
+  /** Nobody knows what became of the last transaction, or the lane is not ours: it must be taken over anew. */
+  lost(error: unknown): void;
+}
+
+/**
+ * Delivers a lane's messages exactly once. Each publish is one transaction of the destination, and the transaction
+ * notes the ids of its events in the destination's ledger. So whoever owns the lane next knows what was delivered,
+ * also when the settle of it was lost.
+ *
+ * Three rules carry it. Whoever fenced a lane looks at the lane's row only after that: if it is his then, nobody else
+ * can deliver. Whatever the ledger has beyond the row was delivered, and is settled before anything is read. And as
+ * soon as the effect of a request is unknown, nothing is concluded: the lane is void and taken over anew.
+ */
+export class ExactlyOnce implements Sender {
+  readonly manyOfKey = true;
+  readonly publishesMax = 1;
+  readonly #context: PipelineContext;
+  readonly #transactions: Transactions;
+  readonly #takeover: Takeover;
+  readonly #host: ExactlyOnceHost;
+  readonly #ended = new AbortController();
+  #session: LaneTransactions | null = null;
+  /** The last batch in the ledger; 0 while there is none. */
+  #inLedger = 0n;
+  #last = 0n;
+  #isBusy = false;
+  #usedAtMs = 0;
+
+  constructor(context: PipelineContext, transactions: Transactions, takeover: Takeover, host: ExactlyOnceHost) {
+    this.#context = context;
+    this.#transactions = transactions;
+    this.#takeover = takeover;
+    this.#host = host;
+  }
+
+  /** The ledger is a ring: what is not settled yet must not be overwritten, with room to spare for a failover. */
+  get hasRoom(): boolean {
+    return this.#last - this.#host.settledBatch < BigInt(Math.max(1, this.#transactions.ringSize >> 1));
+  }
+
+  /**
+   * Makes the lane fit to deliver, however long the destination needs for that. False when it was closed meanwhile.
+   * Rejects when the lane is not ours, when the source cannot be asked, or when ledger and source contradict.
+   */
+  async open(): Promise<boolean> {
+    const { clock, destination, timing } = this.#context;
+    while (!this.#isOver) {
+      const admission = destination.admission();
+      if (admission.admits === "none") {
+        await clock.sleep(Math.min(admission.waitMs, timing.pollIntervalMs), this.#ended.signal);
+        continue;
+      }
+      const probe = admission.admits === "probe";
+      if (probe) destination.beginProbe();
+      try {
+        const unsettled = await this.#begin();
+        destination.answered(probe);
+        if (unsettled.length > 0 && !this.#isOver) await this.#host.heal(unsettled);
+        return !this.#isOver;
+      } catch (error) {
+        const isOutage = error instanceof Outage && !this.#isOver;
+        if (isOutage) destination.failed(error.message, { probe });
+        else if (probe) destination.cancelProbe();
+        if (!(error instanceof Outage)) throw error;
+      }
+    }
+    return false;
+  }
+
+  /** One transaction: all of it is delivered, or nothing. */
+  async publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+    this.#isBusy = true;
+    try {
+      const session = await this.#readySession(signal);
+      const note = { batch: this.#last + 1n, ids: messages.map(({ event }) => event.id) };
+      const outcomes = await session.send(messages, note, signal);
+      if (outcomes.every(({ kind }) => kind === "delivered")) {
+        await session.commit(signal);
+        this.#last = note.batch;
+        this.#inLedger = note.batch;
+        for (const index of messages.keys()) report(index, delivered);
+        this.#host.endBatch(note.batch);
+        return;
+      }
+      await session.abort(signal);
+      for (const [index, outcome] of outcomes.entries())
+        report(index, outcome.kind === "delivered" ? skipped : outcome);
+    } catch (error) {
+      // It may have been committed, and a request may still be under way: only the next fence tells.
+      if (!this.#isOver) this.#host.lost(unknownEffect(this.#context.destination.name, error));
+      throw error;
+    } finally {
+      this.#isBusy = false;
+      this.#usedAtMs = this.#now();
+    }
+  }
+
+  /** Lets go of the connections of a lane that has nothing to do. */
+  async rest(): Promise<void> {
+    if (this.#isBusy || this.#session === null || this.#now() - this.#usedAtMs < IDLE_MS) return;
+    const session = this.#session;
+    this.#session = null;
+    await session.close();
+  }
+
+  async close(): Promise<void> {
+    this.#ended.abort();
+    await this.#session?.close();
+  }
+
+  async #begin(): Promise<readonly CommittedBatch[]> {
+    const committed = await this.#fence(this.#takeover.settledBatch, this.#ended.signal);
+    const unsettled = unsettledBatches(this.#where, this.#takeover, committed);
+    this.#inLedger = committed.at(-1)?.batch ?? 0n;
+    this.#last = this.#inLedger > this.#takeover.settledBatch ? this.#inLedger : this.#takeover.settledBatch;
+    this.#usedAtMs = this.#now();
+    return unsettled;
+  }
+
+  /** A session that is spent or was let go is replaced; the ledger must then be as this owner left it. */
+  async #readySession(signal: AbortSignal): Promise<LaneTransactions> {
+    if (this.#session !== null && !this.#session.isSpent) return this.#session;
+    const committed = await this.#fence(this.#last, signal);
+    if ((committed.at(-1)?.batch ?? 0n) !== this.#inLedger) throw strayed(this.#context.name, this.#lane);
+    return this.#session!;
+  }
+
+  /** Fences the lane and returns the end of its ledger. The row is looked at in between, neither before nor after. */
+  async #fence(after: bigint, signal: AbortSignal): Promise<readonly CommittedBatch[]> {
+    const { destination, name, store } = this.#context;
+    const { grant } = this.#takeover;
+    await this.#session?.close();
+    this.#session = null;
+    const { database, firstSlot, lanes, isAtHome } = await store.identity();
+    if (!isAtHome)
+      throw new RelayError("IDENTITY_CHANGED", `The relay's schema of ${name} was made on another server.`);
+    const address = { database, pipeline: name, lane: grant.lane, slot: firstSlot + grant.lane };
+    const session = await this.#ask(signal, async (inTime) => {
+      await this.#transactions.prepare(firstSlot + lanes);
+      return await this.#transactions.fence(address, inTime);
+    });
+    this.#session = session;
+    const settledBatch = this.#host.settledBatch;
+    const seen = (await store.survey()).lanes.find(({ lane }) => lane === grant.lane);
+    if (!isAsLeft(grant, settledBatch, seen)) throw strayed(name, grant.lane);
+    if (this.#isOver) throw new Outage(`${destination.name}: the lane was given up`);
+    return await this.#ask(signal, (inTime) => session.lastCommitted(after, inTime));
+  }
+
+  /** Whatever fails at the destination is an outage of it, unless a person has to put something right. */
+  async #ask<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock, destination, timing } = this.#context;
+    try {
+      return await withDeadline(clock, FENCE_PUBLISHES * timing.publishTimeoutMs, signal, work);
+    } catch (error) {
+      if (isRelayError(error) && error.code !== "DESTINATION_UNREACHABLE") throw error;
+      throw new Outage(
+        error === TIMED_OUT ? `${destination.name} did not make a lane ready in time` : reasonOf(error),
+        { cause: error },
+      );
+    }
+  }
+
+  get #isOver(): boolean {
+    return this.#ended.signal.aborted;
+  }
+
+  get #lane(): number {
+    return this.#takeover.grant.lane;
+  }
+
+  get #where(): string {
+    return `lane ${this.#lane} of ${this.#context.name}`;
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}
+
+/** The destination cannot be used at present. */
+class Outage extends Error {}
+
+function unknownEffect(destination: string, error: unknown): RelayError {
+  if (isRelayError(error)) return error;
+  const what = `${destination}: nobody knows what became of a transaction (${reasonOf(error)}); the ledger will tell.`;
+  return new RelayError("PUBLISH_UNKNOWN", what, { cause: error });
+}

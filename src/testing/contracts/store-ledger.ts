@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { BYTES_MAX, SPEC, storeCases } from "./store-stage.ts";
+
+/** What exactly-once delivery asks of a source: a name of its own, and progress that a ledger can be compared with. */
+export const ledgerCases = storeCases([
+  [
+    "A2 every pipeline has slots of its own in its database, whoever asks and how often",
+    async (stage) => {
+      const stores = [
+        { ...SPEC, lanes: 4 },
+        { ...SPEC, name: "another", lanes: 2 },
+      ].map((spec) => stage.subject.store(spec));
+      for (const store of stores) await store.prepare();
+      const asked = await Promise.all([...stores, ...stores].map((store) => store.identity()));
+      const [first, other] = asked;
+      assert.deepEqual(asked.slice(2), [first, other]);
+      assert.equal(first?.database, other?.database);
+      assert.deepEqual([first?.lanes, other?.lanes], [4, 2]);
+      assert.ok(first?.isAtHome && other?.isAtHome);
+      const slots = [first, other].flatMap((it) =>
+        Array.from({ length: it!.lanes }, (_, lane) => it!.firstSlot + lane),
+      );
+      assert.deepEqual([...new Set(slots)].sort(), [0, 1, 2, 3, 4, 5]);
+    },
+  ],
+
+  [
+    "A2 only what is settled out of a ledger counts as ledgered, and both numbers reach the next owner",
+    async (stage) => {
+      await stage.write("a1 b1 c1");
+      const owner = await stage.own();
+      await owner.read();
+      assert.equal(owner.takeoverOf(0).ledgeredBatch, 0n);
+      await owner.settle({ delivered: stage.ids("a1") });
+      await owner.settle({ delivered: stage.ids("b1"), ledger: "batch", batch: 7n });
+      await owner.settle({ delivered: stage.ids("c1"), batch: 8n });
+      await owner.die();
+      const { settledBatch, ledgeredBatch } = (await stage.own()).takeoverOf(0);
+      assert.deepEqual([settledBatch, ledgeredBatch], [8n, 7n]);
+    },
+  ],
+
+  [
+    "A2 what a former owner delivered is settled by his successor, though he never claimed it",
+    async (stage) => {
+      await stage.write("a1 a2 b1");
+      const first = await stage.own();
+      await first.inRun((run) => run.next(2, BYTES_MAX));
+      await first.die();
+      const second = await stage.own();
+      const result = await second.settle({ delivered: stage.ids("a1 b1"), ledger: "heal", batch: 3n });
+      assert.deepEqual(result.missing, []);
+      assert.equal(stage.showIds(await stage.subject.deliveredIds()), "a1 b1");
+      assert.equal(stage.show(await second.read()), "a2");
+    },
+  ],
+
+  [
+    "A2 a healing settle says what somebody else marked or deleted meanwhile",
+    async (stage) => {
+      await stage.write("a1 b1 c1");
+      await stage.subject.markByHand(stage.id("a1"));
+      await stage.subject.deleteRow(stage.id("b1"));
+      const owner = await stage.own();
+      const result = await owner.settle({ delivered: stage.ids("a1 b1 c1"), ledger: "heal", batch: 1n });
+      assert.equal(stage.showIds(result.missing), "a1 b1");
+    },
+  ],
+]);
