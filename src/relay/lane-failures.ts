@@ -35,10 +35,20 @@ export class LaneFailures {
     this.#parts = parts;
   }
 
-  /** All failures of one key's events in a publish, in their order. */
+  /**
+   * All failures of one key's events in a publish, in their order. In a transaction one event can spoil it for those
+   * before it as well: they go first once more, then that one without company, so that a hold is always of the key's
+   * first event.
+   */
   failed(failures: readonly FailedEntry[], attempt: Attempt): void {
-    const { entry, outcome } = failures[0]!;
+    const judged = failures.findIndex(({ outcome }) => outcome.kind !== "skipped");
+    const { entry, outcome } = failures[Math.max(0, judged)]!;
     const entries = failures.map((failure) => failure.entry);
+    if (judged > 0 && outcome.kind !== "skipped" && outcome.scope !== "destination") {
+      entry.isAlone = true;
+      this.#notJudged(entries, attempt);
+      return;
+    }
     if (outcome.kind === "skipped") this.#notJudged(entries, attempt);
     else if (outcome.scope === "event") this.#eventFailed(entry, entries.slice(1), outcome, attempt);
     else if (outcome.scope === "topic") this.#topicFailed(entries, outcome, attempt);

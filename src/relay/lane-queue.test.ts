@@ -18,6 +18,7 @@ function entry(key: string | null, fault: string | null = null): Entry {
     topicProbe: false,
     silences: 0,
     silentSinceMs: null,
+    isAlone: false,
     line: null,
   };
 }

@@ -15,6 +15,8 @@ export interface Entry {
   /** Publishes of this event in a row that ended without any answer, and when the first of them began. */
   silences: number;
   silentSinceMs: number | null;
+  /** True after it spoiled a transaction for events before it: it is sent without any other of its key. */
+  isAlone: boolean;
   /** The queue's own note of where the event stands while it is in a publish. */
   line: Line | null;
 }
@@ -72,7 +74,7 @@ export class LaneQueue {
 
   /**
    * Takes up to `max` events whose keys are not in a publish; several of one key only when `manyOfKey`. A faulty event
-   * is taken without any other of its key, so that nothing overtakes it.
+   * is taken without any other of its key, so that nothing overtakes it, and so is one that spoils the others' chance.
    */
   take(max: number, manyOfKey: boolean): Entry[] {
     const taken: Entry[] = [];
@@ -195,10 +197,14 @@ export class LaneQueue {
 }
 
 function sendable(line: Line, max: number): number {
-  if (line.waiting[0]?.fault !== null) return 1;
+  if (!isSociable(line.waiting[0]!)) return 1;
   let count = 1;
-  while (count < max && count < line.waiting.length && line.waiting[count]?.fault === null) count += 1;
+  while (count < max && count < line.waiting.length && isSociable(line.waiting[count]!)) count += 1;
   return count;
+}
+
+function isSociable({ fault, isAlone }: Entry): boolean {
+  return fault === null && !isAlone;
 }
 
 function failuresInOrder(line: Line, failed: ReadonlyMap<Entry, Failed>): FailedEntry[] {

@@ -315,7 +315,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     const topicProbe = admission === "probe";
     if (topicProbe) destination.beginTopicProbe(message!.topic);
     const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? null;
-    const entry: Entry = { event, message, fault, isHead, topicProbe, silences: 0, silentSinceMs, line: null };
+    const unsent = { silences: 0, silentSinceMs, isAlone: false, line: null };
+    const entry: Entry = { event, message, fault, isHead, topicProbe, ...unsent };
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;

@@ -32,7 +32,8 @@ export class Session implements LaneHost {
   readonly #broken = new Set<string>();
   #brokenSinceMs = Number.POSITIVE_INFINITY;
   #wakes = 0;
-  #othersServe = false;
+  /** Lanes that neither we nor any other living instance had at the last look. */
+  #unserved = Number.POSITIVE_INFINITY;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -83,8 +84,8 @@ export class Session implements LaneHost {
 
   /** True when all that this instance can see is delivered or held. */
   get isAtRest(): boolean {
-    if (this.#broken.size > 0 || this.#closing.size > 0) return false;
-    return this.#lanes.size === 0 ? this.#othersServe : this.#poller.isAtRest;
+    if (this.#broken.size > 0 || this.#closing.size > 0 || this.#unserved > 0) return false;
+    return this.#lanes.size === 0 || this.#poller.isAtRest;
   }
 
   get name(): string {
@@ -151,6 +152,7 @@ export class Session implements LaneHost {
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
     if (NEEDS_A_PERSON.has(code)) this.#report(opening(lane.grant.lane), error);
+    this.#unserved += 1;
     this.#waitBeforeRetake(lane.grant.lane);
     void this.#close(lane, lane.abandon());
   }
@@ -160,6 +162,13 @@ export class Session implements LaneHost {
     const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
     const pauseMs = Math.min(backoffMaxMs, 2 * (this.#retakes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
     this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs });
+  }
+
+  /** When the next lane that was lost may be taken again. */
+  #untilRetakeMs(): number {
+    const nowMs = this.#context.clock.monotonicMs();
+    const waiting = [...this.#retakes].filter(([lane, { fromMs }]) => !this.#lanes.has(lane) && fromMs > nowMs);
+    return Math.max(1, Math.min(...waiting.map(([, { fromMs }]) => fromMs - nowMs)));
   }
 
   #leave(lane: Lane): Promise<void> {
@@ -198,6 +207,7 @@ export class Session implements LaneHost {
         await this.#balance(survey);
         // Nobody to share with: what changes is told by the reaper or found at the next look.
         if (survey.instances.length <= 1) pauseMs = Math.max(pauseMs, timing.leaseMs / 2);
+        pauseMs = Math.min(pauseMs, this.#untilRetakeMs());
       });
       if (!this.#isOver) await this.#balanceWaker.pause(pauseMs);
     }
@@ -209,9 +219,6 @@ export class Session implements LaneHost {
     const owned = [...this.#lanes.values()].filter((lane) => !lane.isLeaving);
     for (const lane of owned.slice(share)) void this.#leave(lane);
     const living = new Set(survey.instances);
-    this.#othersServe = survey.lanes.every(
-      ({ owner }) => owner !== null && owner !== this.#tenure.id && living.has(owner),
-    );
     const free = survey.lanes.filter((state) => this.#isFree(state, living));
     // What the database still calls ours is taken in any case, also beyond the share: nobody else can, and a lane that
     // is in good order can be handed over.
@@ -220,6 +227,9 @@ export class Session implements LaneHost {
       .filter(({ owner }) => owner !== this.#tenure.id)
       .slice(0, Math.max(0, share - owned.length - ours.length));
     if (ours.length + others.length > 0) await this.#take([...ours, ...others].map(({ lane }) => lane));
+    const isServed = ({ lane, owner }: LaneState): boolean =>
+      this.#lanes.has(lane) || (owner !== null && owner !== this.#tenure.id && living.has(owner));
+    this.#unserved = survey.lanes.filter((state) => !isServed(state)).length;
   }
 
   #isFree(state: LaneState, living: ReadonlySet<string>): boolean {

@@ -1,4 +1,4 @@
-import type { PipelineSpec, QueueSource, QueueStore } from "../../ports/queue-store.ts";
+import { ADOPTED, type PipelineSpec, type QueueSource, type QueueStore } from "../../ports/queue-store.ts";
 import { MemoryDatabase, type MemoryDatabaseOptions, type NewEvent } from "./memory-database.ts";
 import { MemoryMembership } from "./memory-membership.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -22,6 +22,8 @@ export interface MemorySource extends QueueSource {
   deadLetters(): DeadLetter[];
   /** Puts a dead or delivered event back. */
   replay(id: string): boolean;
+  /** A person's word that whatever a destination's ledger says is to be taken as it is. */
+  adopt(): void;
 }
 
 export function memorySource(options: MemorySourceOptions = {}): MemorySource {
@@ -40,6 +42,11 @@ export function memorySource(options: MemorySourceOptions = {}): MemorySource {
     holds: () => [...tables.pipelines.values()].flatMap(({ holds }) => [...holds.values()]),
     deadLetters: () => [...tables.deadLetters.values()],
     replay: (id) => database.replay(id),
+    adopt: () => {
+      for (const { lanes } of tables.pipelines.values()) {
+        for (const row of lanes.values()) tables.put(lanes, row.lane, { ...row, ledgeredBatch: ADOPTED });
+      }
+    },
   };
 }
 

@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { until } from "../../test/servers/until.ts";
+import type { Message } from "../core/event.ts";
+import { rejected, retry } from "../core/outcome.ts";
+import { schedule } from "../core/retry-policy.ts";
+import type { TechnicalEvent } from "../ports/technical-events.ts";
+import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import { TransactionBroker } from "../publishers/memory/memory-transaction-broker.ts";
+import { memorySource } from "../sources/memory/memory-source.ts";
+import { createRelay, type RelayOptions } from "./relay.ts";
+
+const QUICK = {
+  leaseMs: 2_000,
+  leaseMarginMs: 400,
+  pollIntervalMs: 20,
+  publishTimeoutMs: 100,
+  balanceMs: 50,
+  backoffInitialMs: 10,
+  backoffMaxMs: 50,
+  circuitInitialMs: 20,
+  circuitMaxMs: 100,
+};
+
+function stage(options: Partial<RelayOptions> = {}) {
+  const source = memorySource();
+  const publisher = memoryPublisher({ transactions: true });
+  const told: TechnicalEvent[] = [];
+  const relayOf = (more: Partial<RelayOptions> = {}) => {
+    const relay = createRelay({
+      sources: [source],
+      destinations: { out: publisher },
+      routes: [{ destination: "out", retry: schedule([20, 20]) }],
+      timing: QUICK,
+      lanes: 2,
+      ...options,
+      ...more,
+    });
+    relay.onAny((event) => told.push(event));
+    return relay;
+  };
+  const insert = (...names: string[]) =>
+    source.insert(...names.map((id) => ({ id, type: "t", key: id[0]!, payload: id })));
+  const of = (name: string) => told.filter((event) => event.name === name);
+  return { source, publisher, told, relayOf, insert, of, ids: () => publisher.delivered.map(({ event }) => event.id) };
+}
+
+const ALL = ["a1", "a2", "a3", "b1", "b2", "c1"];
+
+test("A2 every event is delivered once, in transactions", async () => {
+  const { source, relayOf, insert, ids } = stage();
+  insert(...ALL);
+  await using relay = relayOf();
+  await relay.drain();
+  assert.deepEqual(ids().sort(), ALL);
+  assert.equal(source.pending().length, 0);
+});
+
+for (const step of ["send", "commit"] as const) {
+  for (const fate of ["hang", "unanswered"] as const) {
+    test(`A2 a ${step} whose ${fate === "hang" ? "request" : "answer"} is lost makes no duplicate and no loss`, async () => {
+      const { source, publisher, relayOf, insert, ids, of } = stage();
+      let left = 3;
+      publisher.respondToTransactions((asked) => (asked === step && left-- > 0 ? fate : "answer"));
+      insert(...ALL);
+      await using relay = relayOf();
+      await relay.drain();
+      assert.deepEqual(ids().sort(), ALL);
+      assert.equal(source.pending().length, 0);
+      assert.ok(of("LaneFailed").length > 0, "the lane was taken over anew");
+      assert.equal(of("LaneHealed").length > 0, step === "commit" && fate === "unanswered");
+    });
+  }
+}
+
+test("A2 an event that is refused takes its key out of the transaction, the others are delivered", async () => {
+  const { source, publisher, relayOf, insert, ids } = stage();
+  publisher.respond(({ event }) => (event.id === "a2" ? rejected("too large") : { kind: "delivered" }));
+  insert(...ALL);
+  await using relay = relayOf();
+  const report = await relay.drain();
+  assert.equal(report.deadLetters, 1);
+  assert.deepEqual(ids().sort(), ["a1", "b1", "b2", "c1"]);
+  assert.equal(source.deadLetters()[0]?.event.id, "a2");
+});
+
+test("A4 an outage spends no attempt, and what waited is delivered once when it is over", async () => {
+  const { publisher, relayOf, insert, ids, of } = stage();
+  publisher.down("away");
+  await using relay = relayOf();
+  insert(...ALL);
+  await relay.start();
+  await until("the circuit is open", () => of("CircuitOpened").length > 0);
+  assert.deepEqual((await relay.drain()).unreachable, ["out"]);
+  publisher.up();
+  await until("all is there", () => ids().length === ALL.length);
+  assert.deepEqual(ids().sort(), ALL);
+  assert.ok(of("IntentDeadLettered").length === 0);
+});
+
+test("A2 a stop in good order and a start on the same ledger deliver nothing twice", async () => {
+  const broker = new TransactionBroker<Message>();
+  const destinations = () => ({ out: memoryPublisher({ transactions: broker }) });
+  const { relayOf, insert } = stage();
+  const seen: string[] = [];
+  broker.onVisible((messages) => seen.push(...messages.map(({ event }) => event.id)));
+  insert("a1", "b1");
+  const first = relayOf({ destinations: destinations() });
+  await first.drain();
+  await first.stop();
+  insert("a2", "b2");
+  await using second = relayOf({ destinations: destinations() });
+  await second.drain();
+  assert.deepEqual(seen.sort(), ["a1", "a2", "b1", "b2"]);
+});
+
+test("A2 a lane whose ledger was lost halts, says so, and goes on when a person adopts it", async () => {
+  const { source, relayOf, insert } = stage({ lanes: 1 });
+  insert("a1");
+  const first = relayOf();
+  await first.drain();
+  await first.stop();
+  const fresh = memoryPublisher({ transactions: true });
+  insert("a2");
+  const told: TechnicalEvent[] = [];
+  await using second = createRelay({
+    sources: [source],
+    destinations: { out: fresh },
+    routes: [{ destination: "out" }],
+    timing: QUICK,
+    lanes: 1,
+  });
+  second.onAny((event) => told.push(event));
+  const report = await second.drain();
+  assert.deepEqual(report.broken, ["memory->out"]);
+  const reason = told.find((event) => event.name === "SourceBroken");
+  assert.ok(reason?.name === "SourceBroken" && reason.code === "LEDGER_GAP" && /ledger is empty/.test(reason.reason));
+  assert.equal(fresh.delivered.length, 0);
+  source.adopt();
+  await until("the lane delivers again", () => fresh.delivered.length === 1);
+});
+
+test("A2 a destination that asks to wait for one topic only holds that topic's events back", async () => {
+  const { publisher, relayOf, insert, ids } = stage();
+  let isUp = false;
+  publisher.respond(({ event }) =>
+    !isUp && event.key === "a" ? retry("unknown topic", { scope: "topic" }) : { kind: "delivered" },
+  );
+  insert(...ALL);
+  await using relay = relayOf();
+  await relay.start();
+  isUp = true;
+  await until("all is there", () => ids().length === ALL.length);
+  assert.deepEqual(ids().sort(), ALL);
+});
