@@ -68,13 +68,16 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   /** Earlier runs may show what the lane's former life delivered. */
   #acceptsFromRun = Number.POSITIVE_INFINITY;
   #crashes: number;
+  /** Transactions that got no answer: perhaps they were too much at once, so they get smaller, half with each. */
+  #silences: number;
   #braked = false;
 
-  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover) {
+  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover, silences = 0) {
     this.grant = takeover.grant;
     this.#context = context;
     this.#host = host;
     this.#crashes = takeover.crashes;
+    this.#silences = silences;
     this.#takenHolds = takeover.holds;
     this.#claims = new LaneClaims(host.inFlight, (entry) => this.#finished(entry));
     this.#reports = new IntentReports(context);
@@ -233,7 +236,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   publishSize(): number {
     const { batchSize, transactionSize } = this.#context.limits;
-    return Math.min(this.#exactlyOnce === null ? batchSize : transactionSize, this.#claimMax);
+    if (this.#exactlyOnce === null) return Math.min(batchSize, this.#claimMax);
+    return Math.max(1, Math.min(transactionSize >> this.#silences, this.#claimMax));
   }
 
   beforeSend(entry: Entry): Promise<boolean> | null {
@@ -273,7 +277,10 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   settled(settlement: Settlement): void {
     this.#host.settled(this);
-    if (settlement.delivered.length > 0) this.#crashes = Math.max(0, this.#crashes - 1);
+    if (settlement.delivered.length > 0) {
+      this.#crashes = Math.max(0, this.#crashes - 1);
+      this.#silences = Math.max(0, this.#silences - 1);
+    }
     for (const id of settlement.delivered) this.#claims.finish(id);
     for (const failure of settlement.failed) {
       this.#failures.settled(failure, this.#claims.get(failure.id));

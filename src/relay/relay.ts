@@ -19,6 +19,8 @@ export interface RelayOptions {
   readonly routes?: readonly Route[];
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Timing>;
+  /** What is different for a source, by its name. Limits of a destination stay those of all. */
+  readonly policies?: (source: string) => SourcePolicy;
   /** Proposed when a pipeline is created; afterwards the database decides. */
   readonly lanes?: number;
   /** Delivered rows older than this are deleted. Absent: kept for ever. */
@@ -27,6 +29,12 @@ export interface RelayOptions {
   readonly instanceName?: string;
   readonly clock?: Clock;
   readonly random?: Random;
+}
+
+export interface SourcePolicy {
+  readonly routes?: readonly Route[];
+  readonly limits?: Partial<Limits>;
+  readonly timing?: Partial<Pick<Timing, "pollIntervalMs">>;
 }
 
 export interface DrainReport {
@@ -145,15 +153,19 @@ function instancesOf(
   events: TechnicalEventBus,
   destinations: ReadonlyMap<string, Destination>,
 ): Instance[] {
-  const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
-  const timing = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
+  const instanceTiming = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
   const random = options.random ?? systemRandom;
-  const routeList = options.routes ?? routeToTheOnly([...destinations.keys()]);
-  const routes = compileRoutes(routeList, [...destinations.keys()]);
+  const commonRoutes = options.routes ?? routeToTheOnly([...destinations.keys()]);
+  compileRoutes(commonRoutes, [...destinations.keys()]);
   if (options.sources.length === 0) throw new RelayError("CONFIG_INVALID", "sources is empty: name at least one.");
 
-  const pipelinesOf = (source: QueueSource) =>
-    [...destinations.values()]
+  const pipelinesOf = (source: QueueSource) => {
+    const own = options.policies?.(source.name) ?? {};
+    const routeList = own.routes ?? commonRoutes;
+    const routes = compileRoutes(routeList, [...destinations.keys()]);
+    const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits, ...own.limits });
+    const timing = checkTiming({ ...instanceTiming, ...own.timing });
+    return [...destinations.values()]
       .filter((destination) => routeList.some((route) => route.destination === destination.name))
       .map((destination): { context: PipelineContext; retentionMs: number | null } => {
         const name = `${source.name}->${destination.name}`;
@@ -168,12 +180,21 @@ function instancesOf(
         const context = { name, store, destination, routes, limits, timing, clock, random, events };
         return { context, retentionMs: options.retentionMs ?? null };
       });
+  };
 
   const byDatabase = Map.groupBy(options.sources, (source) => source.membership.databaseId);
   return [...byDatabase.values()].map((sources) => {
     const { membership } = sources[0]!;
     const name = options.instanceName ?? "outbox-relay";
-    return new Instance({ name, membership, pipelines: sources.flatMap(pipelinesOf), timing, clock, random, events });
+    return new Instance({
+      name,
+      membership,
+      pipelines: sources.flatMap(pipelinesOf),
+      timing: instanceTiming,
+      clock,
+      random,
+      events,
+    });
   });
 }
 

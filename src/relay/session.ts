@@ -14,6 +14,14 @@ import type { Tenure } from "./tenure.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { Waker } from "./waker.ts";
 
+interface Retake {
+  readonly pauseMs: number;
+  /** When the lane that was lost may be taken again. */
+  readonly fromMs: number;
+  /** Transactions in a row that ended without an answer. */
+  readonly silences: number;
+}
+
 /** A pipeline during one tenure of this instance: its lanes, its poller, its chores. Nothing of it outlives the tenure. */
 export class Session implements LaneHost {
   readonly #context: PipelineContext;
@@ -21,8 +29,7 @@ export class Session implements LaneHost {
   readonly #lanes = new Map<number, Lane>();
   /** Lanes on their way out: not to be taken again before they are gone. */
   readonly #closing = new Map<number, Promise<void>>();
-  /** When a lane that was lost may be taken again. */
-  readonly #retakes = new Map<number, { readonly pauseMs: number; readonly fromMs: number }>();
+  readonly #retakes = new Map<number, Retake>();
   readonly #poller: Poller;
   readonly #chores: Chore[];
   readonly #balanceWaker: Waker;
@@ -153,15 +160,17 @@ export class Session implements LaneHost {
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
     if (NEEDS_A_PERSON.has(code)) this.#report(opening(lane.grant.lane), error);
     this.#unserved += 1;
-    this.#waitBeforeRetake(lane.grant.lane);
+    this.#waitBeforeRetake(lane.grant.lane, code === "PUBLISH_UNKNOWN");
     void this.#close(lane, lane.abandon());
   }
 
   /** A lane that is lost again and again without a single write in between would send the same events each time. */
-  #waitBeforeRetake(lane: number): void {
+  #waitBeforeRetake(lane: number, isSilence: boolean): void {
     const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
-    const pauseMs = Math.min(backoffMaxMs, 2 * (this.#retakes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
-    this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs });
+    const before = this.#retakes.get(lane);
+    const pauseMs = Math.min(backoffMaxMs, 2 * (before?.pauseMs ?? backoffInitialMs / 2));
+    const silences = (before?.silences ?? 0) + (isSilence ? 1 : 0);
+    this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs, silences });
   }
 
   /** When the next lane that was lost may be taken again. */
@@ -257,7 +266,7 @@ export class Session implements LaneHost {
         await store.release(takeover.grant);
         continue;
       }
-      const taken = new Lane(this.#context, this, takeover);
+      const taken = new Lane(this.#context, this, takeover, this.#retakes.get(lane)?.silences ?? 0);
       this.#lanes.set(lane, taken);
       events.emit("LaneTaken", { pipeline: name, lane, epoch, crashes: takeover.crashes });
       taken.open();
