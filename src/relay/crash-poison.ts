@@ -7,7 +7,12 @@ const CRASHES_MAX = 3;
 
 /** After crashes only small claims are made, half as large with each, so that their cause can be told apart. */
 export function claimSize(share: number, batchSize: number, crashes: number): number {
-  return crashes === 0 ? share : Math.max(1, Math.min(share, batchSize >> crashes));
+  return crashes === 0 ? share : Math.min(share, halved(batchSize, crashes));
+}
+
+/** Half as much each time, and never nothing. No shift, which would start anew after 32 times. */
+export function halved(size: number, times: number): number {
+  return Math.max(1, Math.floor(size / 2 ** times));
 }
 
 /** Events that were being sent at each of several crashes: they are not sent again. */

@@ -6,6 +6,7 @@ import { DEFAULT_LIMITS, DEFAULT_TIMING } from "../core/limits.ts";
 import { rejected, retry } from "../core/outcome.ts";
 import { exponential, schedule } from "../core/retry-policy.ts";
 import { checkLimits, checkTiming } from "./check-settings.ts";
+import { claimSize } from "./crash-poison.ts";
 import { attemptsMaxOf, nextAfterFailure } from "./failure-rule.ts";
 import { fairShare } from "./fair-share.ts";
 import { HoldBook } from "./hold-book.ts";
@@ -123,4 +124,11 @@ test("settings that cannot be right are refused by name", () => {
   );
   assert.throws(() => checkTiming({ ...DEFAULT_TIMING, pollIntervalMs: Number.NaN }), /pollIntervalMs is NaN/);
   assert.throws(() => checkLimits({ ...DEFAULT_LIMITS, batchSize: 0 }), /limits.batchSize is 0/);
+});
+
+test("B4 claims get smaller with every crash, never nothing, and never large again by many crashes", () => {
+  assert.deepEqual(
+    [0, 1, 2, 9, 32, 33, 200].map((crashes) => claimSize(3_000, 500, crashes)),
+    [3_000, 250, 125, 1, 1, 1, 1],
+  );
 });

@@ -3,7 +3,7 @@ import type { InFlightSet } from "../core/in-flight.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
-import { claimSize, crashPoison } from "./crash-poison.ts";
+import { claimSize, crashPoison, halved } from "./crash-poison.ts";
 import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
 import { ExactlyOnce, type ExactlyOnceHost } from "./exactly-once.ts";
 import { HoldBook } from "./hold-book.ts";
@@ -237,7 +237,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   publishSize(): number {
     const { batchSize, transactionSize } = this.#context.limits;
     if (this.#exactlyOnce === null) return Math.min(batchSize, this.#claimMax);
-    return Math.max(1, Math.min(transactionSize >> this.#silences, this.#claimMax));
+    return Math.min(halved(transactionSize, this.#silences), this.#claimMax);
   }
 
   beforeSend(entry: Entry): Promise<boolean> | null {
