@@ -1,6 +1,6 @@
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
-import { type Failed, type Outcome, rejected, retry } from "../core/outcome.ts";
+import { type Failed, type Outcome, retry } from "../core/outcome.ts";
 import type { PipelineContext } from "./context.ts";
 import { TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
@@ -20,6 +20,8 @@ export interface DispatcherListener {
   maySend(): boolean;
   /** Events in the next publish. */
   publishSize(): number;
+  /** What is known to become of the event without sending it; null when it is to be sent. */
+  verdictBefore(entry: Entry): Failed | null;
   /** Called before an event is sent while the lane keeps crashing; false when it must not be sent. */
   beforeSend(entry: Entry): Promise<boolean> | null;
 }
@@ -86,21 +88,25 @@ export class Dispatcher {
   async #publish(entries: readonly Entry[], probe: boolean, controller: AbortController): Promise<void> {
     const startedMs = this.#now();
     const unanswered = new Set<Entry>();
+    let judged = 0;
     const tell = (entry: Entry, outcome: Outcome): void => {
       if (!unanswered.delete(entry) || this.#abandoned) return;
       this.#tell(entry, outcome, { probe, durationMs: this.#now() - startedMs });
     };
     for (const entry of entries) {
-      const permission = entry.fault === null ? this.#listener.beforeSend(entry) : null;
-      if (entry.fault !== null) this.#tell(entry, rejected(entry.fault), { probe: false, durationMs: 0 });
-      else if (permission === null || (await permission)) unanswered.add(entry);
+      const verdict = this.#listener.verdictBefore(entry);
+      const permission = verdict === null ? this.#listener.beforeSend(entry) : null;
+      if (verdict !== null) {
+        judged += 1;
+        this.#tell(entry, verdict, { probe: false, durationMs: 0 });
+      } else if (permission === null || (await permission)) unanswered.add(entry);
     }
     // While permission was awaited, the lease may have ended or the lane been given up.
     const wasUnsent = !this.#listener.maySend();
     if (wasUnsent) for (const entry of [...unanswered]) tell(entry, { kind: "skipped" });
     const error = await this.#send([...unanswered], tell, controller);
     // A probe that never reached the destination tells nothing about it.
-    if (probe && (this.#abandoned || wasUnsent || !entries.some((entry) => entry.fault === null))) {
+    if (probe && (this.#abandoned || wasUnsent || judged === entries.length)) {
       this.#context.destination.cancelProbe();
     }
     for (const entry of [...unanswered]) tell(entry, this.#withoutAnswer(entry, error, startedMs));

@@ -23,6 +23,10 @@ export interface ExactlyOnceHost {
   heal(batches: readonly CommittedBatch[]): Promise<void>;
   /** What was reported as delivered since the last call is the batch with this number. */
   endBatch(batch: bigint): void;
+  /** False: the lease or the lane is gone. */
+  maySend(): boolean;
+  /** A transaction with these messages got no answer. */
+  silent(messages: readonly Message[], startedMs: number): void;
   /** Nobody knows what became of the last transaction, or the lane is not ours: it must be taken over anew. */
   lost(error: unknown): void;
 }
@@ -95,8 +99,15 @@ export class ExactlyOnce implements Sender {
   /** One transaction: all of it is delivered, or nothing. */
   async publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
     this.#isBusy = true;
+    const startedMs = this.#now();
+    let isSent = false;
     try {
       const session = await this.#readySession(signal);
+      if (!this.#host.maySend()) {
+        for (const index of messages.keys()) report(index, skipped);
+        return;
+      }
+      isSent = true;
       const note = { batch: this.#last + 1n, ids: messages.map(({ event }) => event.id) };
       const outcomes = await session.send(messages, note, signal);
       if (outcomes.every(({ kind }) => kind === "delivered")) {
@@ -112,7 +123,9 @@ export class ExactlyOnce implements Sender {
         report(index, outcome.kind === "delivered" ? skipped : outcome);
     } catch (error) {
       // It may have been committed, and a request may still be under way: only the next fence tells.
-      if (!this.#isOver) this.#host.lost(unknownEffect(this.#context.destination.name, error));
+      const unknown = unknownEffect(this.#context.destination.name, error);
+      if (isSent && unknown.code === "PUBLISH_UNKNOWN") this.#host.silent(messages, startedMs);
+      if (!this.#isOver) this.#host.lost(unknown);
       throw error;
     } finally {
       this.#isBusy = false;
@@ -207,7 +220,7 @@ export class ExactlyOnce implements Sender {
 class Outage extends Error {}
 
 function unknownEffect(destination: string, error: unknown): RelayError {
-  if (isRelayError(error)) return error;
+  if (isRelayError(error) && error.code !== "DESTINATION_UNREACHABLE") return error;
   const what = `${destination}: nobody knows what became of a transaction (${reasonOf(error)}); the ledger will tell.`;
   return new RelayError("PUBLISH_UNKNOWN", what, { cause: error });
 }

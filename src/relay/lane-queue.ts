@@ -15,7 +15,7 @@ export interface Entry {
   /** Publishes of this event in a row that ended without any answer, and when the first of them began. */
   silences: number;
   silentSinceMs: number | null;
-  /** True after it spoiled a transaction for events before it: it is sent without any other of its key. */
+  /** True after it spoiled a transaction for others: it is sent without any other. */
   isAlone: boolean;
   /** The queue's own note of where the event stands while it is in a publish. */
   line: Line | null;
@@ -74,23 +74,32 @@ export class LaneQueue {
 
   /**
    * Takes up to `max` events whose keys are not in a publish; several of one key only when `manyOfKey`. A faulty event
-   * is taken without any other of its key, so that nothing overtakes it, and so is one that spoils the others' chance.
+   * is taken without any other of its key, so that nothing overtakes it; one that spoils others' publishes without any
+   * other at all, and only when nothing else is to be sent.
    */
   take(max: number, manyOfKey: boolean): Entry[] {
     const taken: Entry[] = [];
+    const loners: Line[] = [];
     while (taken.length < max) {
       const line = this.#nextReady();
       if (line === undefined) break;
-      const count = sendable(line, manyOfKey ? max - taken.length : 1);
-      line.sent = line.waiting.splice(0, count);
-      line.unanswered = count;
-      for (const entry of line.sent) {
-        entry.line = line;
-        taken.push(entry);
-      }
+      if (line.waiting[0]!.isAlone) loners.push(line);
+      else this.#send(line, sendable(line, manyOfKey ? max - taken.length : 1), taken);
     }
+    const loner = taken.length === 0 ? loners.shift() : undefined;
+    if (loner !== undefined) this.#send(loner, 1, taken);
+    for (const line of loners) this.#list(line);
     this.#waiting -= taken.length;
     return taken;
+  }
+
+  #send(line: Line, count: number, taken: Entry[]): void {
+    line.sent = line.waiting.splice(0, count);
+    line.unanswered = count;
+    for (const entry of line.sent) {
+      entry.line = line;
+      taken.push(entry);
+    }
   }
 
   delivered(entry: Entry): readonly FailedEntry[] {
@@ -197,7 +206,7 @@ export class LaneQueue {
 }
 
 function sendable(line: Line, max: number): number {
-  if (!isSociable(line.waiting[0]!)) return 1;
+  if (line.waiting[0]!.fault !== null) return 1;
   let count = 1;
   while (count < max && count < line.waiting.length && isSociable(line.waiting[count]!)) count += 1;
   return count;

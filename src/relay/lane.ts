@@ -1,5 +1,8 @@
+import { RelayError, reasonOf } from "../core/errors.ts";
+import type { Message } from "../core/event.ts";
 import type { Hold } from "../core/hold.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
+import { type Failed, rejected, retry } from "../core/outcome.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
@@ -14,6 +17,7 @@ import { LaneFailures } from "./lane-failures.ts";
 import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
+import type { Silences } from "./silences.ts";
 import { translate } from "./translation.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
@@ -31,6 +35,7 @@ export interface LaneHost {
   laneShare(): number;
   /** Resolves when the open run is between two pages. */
   betweenPages(): Promise<void>;
+  readonly silences: Silences;
   /** The first run whose snapshot is younger than now. */
   nextRun(): number;
   /** The lane begins to deliver. */
@@ -64,20 +69,18 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   readonly #over = new AbortController();
   #open = false;
   #isLeaving = false;
+  #openedAtMs = 0;
   #opening: Promise<void> | null = null;
   /** Earlier runs may show what the lane's former life delivered. */
   #acceptsFromRun = Number.POSITIVE_INFINITY;
   #crashes: number;
-  /** Transactions that got no answer: perhaps they were too much at once, so they get smaller, half with each. */
-  #silences: number;
   #braked = false;
 
-  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover, silences = 0) {
+  constructor(context: PipelineContext, host: LaneHost, takeover: Takeover) {
     this.grant = takeover.grant;
     this.#context = context;
     this.#host = host;
     this.#crashes = takeover.crashes;
-    this.#silences = silences;
     this.#takenHolds = takeover.holds;
     this.#claims = new LaneClaims(host.inFlight, (entry) => this.#finished(entry));
     this.#reports = new IntentReports(context);
@@ -156,8 +159,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** Takes held events that are due again. What has no place now is tried later. */
   offerHeads(events: readonly ClaimedEvent[]): void {
+    const isFresh = this.#now() - this.#openedAtMs < this.#context.timing.pollIntervalMs;
     for (const event of events) {
-      if (this.#open && this.#accept(event, BY_ID, true)) continue;
+      // What may void the lane again comes last, or nothing else would ever be sent.
+      const mayWait = isFresh && this.#host.silences.ofEvent(event.id) !== undefined;
+      if (this.#open && !mayWait && this.#accept(event, BY_ID, true)) continue;
       this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
       this.#settler.handBack([event.id]);
     }
@@ -237,7 +243,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   publishSize(): number {
     const { batchSize, transactionSize } = this.#context.limits;
     if (this.#exactlyOnce === null) return Math.min(batchSize, this.#claimMax);
-    return Math.min(halved(transactionSize, this.#silences), this.#claimMax);
+    return Math.min(halved(transactionSize, this.#host.silences.ofBatches(this.grant.lane)), this.#claimMax);
   }
 
   beforeSend(entry: Entry): Promise<boolean> | null {
@@ -248,9 +254,20 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.suspect(id, key);
   }
 
+  verdictBefore(entry: Entry): Failed | null {
+    if (entry.fault !== null) return rejected(entry.fault);
+    const sinceMs = this.#exactlyOnce === null ? null : this.#host.silences.judge(entry.event.id);
+    if (sinceMs === null) return null;
+    const { destination } = this.#context;
+    const what = `${destination.name} gave no answer to transactions with this event alone.`;
+    const reason = reasonOf(new RelayError("PUBLISH_UNKNOWN", what));
+    return destination.answeredSince(sinceMs) ? retry(reason) : retry(reason, { scope: "destination" });
+  }
+
   delivered(entry: Entry, attempt: Attempt): void {
     const { id } = entry.event;
     this.#context.destination.delivered(entry.message!.topic, attempt.probe);
+    this.#host.silences.endOfEvent(id);
     this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
     this.#settler.delivered(id, entry.isHead || this.#suspects.has(id));
   }
@@ -269,6 +286,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.heal(batches, (id) => this.holds.get(id) !== undefined);
   }
 
+  silent(messages: readonly Message[], startedMs: number): void {
+    if (messages.length > 1) this.#host.silences.noteBatch(this.grant.lane);
+    else this.#host.silences.noteEvent(messages[0]!.event.id, startedMs);
+  }
+
   endBatch(batch: bigint): void {
     this.#settler.endBatch(batch);
   }
@@ -279,7 +301,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#host.settled(this);
     if (settlement.delivered.length > 0) {
       this.#crashes = Math.max(0, this.#crashes - 1);
-      this.#silences = Math.max(0, this.#silences - 1);
+      this.#host.silences.endOfBatch(this.grant.lane);
     }
     for (const id of settlement.delivered) this.#claims.finish(id);
     for (const failure of settlement.failed) {
@@ -305,6 +327,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (this.#isLeaving) return;
     this.#acceptsFromRun = this.#host.nextRun();
     this.#open = true;
+    this.#openedAtMs = this.#now();
     // What a former owner delivered is no poison, and has no hold any more.
     for (const poison of crashPoison(this.#takenHolds)) if (this.holds.get(poison.id) !== undefined) this.#bury(poison);
     this.#host.opened(this);
@@ -321,8 +344,9 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
     if (topicProbe) destination.beginTopicProbe(message!.topic);
-    const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? null;
-    const unsent = { silences: 0, silentSinceMs, isAlone: false, line: null };
+    const silence = this.#host.silences.ofEvent(event.id);
+    const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? silence?.sinceMs ?? null;
+    const unsent = { silences: silence?.times ?? 0, silentSinceMs, isAlone: silence !== undefined, line: null };
     const entry: Entry = { event, message, fault, isHead, topicProbe, ...unsent };
     this.#claims.add(entry, run);
     this.#queue.push(entry);

@@ -10,17 +10,10 @@ import { fairShare } from "./fair-share.ts";
 import { Lane, type LaneHost } from "./lane.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
 import { Poller } from "./poller.ts";
+import { Silences } from "./silences.ts";
 import type { Tenure } from "./tenure.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { Waker } from "./waker.ts";
-
-interface Retake {
-  readonly pauseMs: number;
-  /** When the lane that was lost may be taken again. */
-  readonly fromMs: number;
-  /** Transactions in a row that ended without an answer. */
-  readonly silences: number;
-}
 
 /** A pipeline during one tenure of this instance: its lanes, its poller, its chores. Nothing of it outlives the tenure. */
 export class Session implements LaneHost {
@@ -29,7 +22,9 @@ export class Session implements LaneHost {
   readonly #lanes = new Map<number, Lane>();
   /** Lanes on their way out: not to be taken again before they are gone. */
   readonly #closing = new Map<number, Promise<void>>();
-  readonly #retakes = new Map<number, Retake>();
+  /** When a lane that was lost may be taken again. */
+  readonly #retakes = new Map<number, { readonly pauseMs: number; readonly fromMs: number }>();
+  readonly silences = new Silences();
   readonly #poller: Poller;
   readonly #chores: Chore[];
   readonly #balanceWaker: Waker;
@@ -160,17 +155,15 @@ export class Session implements LaneHost {
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
     if (NEEDS_A_PERSON.has(code)) this.#report(opening(lane.grant.lane), error);
     this.#unserved += 1;
-    this.#waitBeforeRetake(lane.grant.lane, code === "PUBLISH_UNKNOWN");
+    this.#waitBeforeRetake(lane.grant.lane);
     void this.#close(lane, lane.abandon());
   }
 
   /** A lane that is lost again and again without a single write in between would send the same events each time. */
-  #waitBeforeRetake(lane: number, isSilence: boolean): void {
+  #waitBeforeRetake(lane: number): void {
     const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
-    const before = this.#retakes.get(lane);
-    const pauseMs = Math.min(backoffMaxMs, 2 * (before?.pauseMs ?? backoffInitialMs / 2));
-    const silences = (before?.silences ?? 0) + (isSilence ? 1 : 0);
-    this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs, silences });
+    const pauseMs = Math.min(backoffMaxMs, 2 * (this.#retakes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
+    this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs });
   }
 
   /** When the next lane that was lost may be taken again. */
@@ -266,7 +259,7 @@ export class Session implements LaneHost {
         await store.release(takeover.grant);
         continue;
       }
-      const taken = new Lane(this.#context, this, takeover, this.#retakes.get(lane)?.silences ?? 0);
+      const taken = new Lane(this.#context, this, takeover);
       this.#lanes.set(lane, taken);
       events.emit("LaneTaken", { pipeline: name, lane, epoch, crashes: takeover.crashes });
       taken.open();
