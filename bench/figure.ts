@@ -12,6 +12,8 @@ export interface ScenarioOptions {
   readonly scale: number;
   /** Only parts whose name contains this. */
   readonly only: string;
+  /** Measure other relays beside ours, where the scenario knows some. */
+  readonly peers: boolean;
   readonly say: (line: string) => void;
 }
 

@@ -1,21 +1,23 @@
+import { once } from "node:events";
 import { setTimeout as pauseMs } from "node:timers/promises";
 import pg from "pg";
 import { delivered } from "../src/core/outcome.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
+import { kafkaPublisher } from "../src/publishers/kafka/kafka-publisher.ts";
 import { createRelay } from "../src/relay/relay.ts";
 import { openOutboxSource } from "../src/sources/openoutbox/openoutbox-source.ts";
 import { postgresSource } from "../src/sources/postgres/postgres-source.ts";
+import type { RelayRun } from "./relay-order.ts";
 
-const { url, table, kind, until } = JSON.parse(process.env.BENCH ?? "{}") as {
+const { url, table, kind, until, kafka } = JSON.parse(process.env.BENCH ?? "{}") as RelayRun & {
   url: string;
   table: string;
-  kind: "flag" | "openoutbox";
-  until: "drained" | "idle for 20 s";
 };
 
 // The bench holds the other end: without it there is nothing left to measure.
-process.stdin.resume().once("end", () => process.exit(1));
+const toldToStop = once(process.stdin.resume(), "end");
+if (until !== "told to stop") toldToStop.then(() => process.exit(1));
 
 let count = 0;
 const atOnce: Publisher = {
@@ -28,10 +30,30 @@ const atOnce: Publisher = {
   close: async () => {},
 };
 
+const publisher = kafka ? kafkaPublisher({ ...kafka, brokers: [kafka.brokers] }) : atOnce;
+// A figure for one promise must never be taken under another.
+if ((kafka?.delivery === "exactly-once") !== (publisher.transactions !== undefined)) {
+  throw new Error(
+    `the publisher ${publisher.transactions ? "has" : "has no"} transactions, asked for ${kafka?.delivery}`,
+  );
+}
 const database = openDatabase({ url });
 const source = kind === "flag" ? postgresSource({ database, table }) : openOutboxSource({ database, table });
-const relay = createRelay({ sources: [source], destinations: { out: atOnce } });
-for (const name of ["SourceBroken", "InstanceLost", "ChoreFailed", "LaneFailed", "IntentDeadLettered"] as const) {
+const relay = createRelay({
+  sources: [source],
+  destinations: { out: publisher },
+  ...(kafka ? { routes: [{ destination: "out", topic: () => kafka.topic }] } : {}),
+  ...(kafka?.transactionSize ? { limits: { transactionSize: kafka.transactionSize } } : {}),
+});
+const TROUBLES = [
+  "SourceBroken",
+  "InstanceLost",
+  "ChoreFailed",
+  "LaneFailed",
+  "CircuitOpened",
+  "IntentDeadLettered",
+] as const;
+for (const name of TROUBLES) {
   relay.on(name, (event) => void process.stderr.write(`${JSON.stringify(event, text)}\n`));
 }
 
@@ -41,8 +63,13 @@ const watch = setInterval(() => {
 }, 20);
 let startedMs = performance.now();
 let cpu = process.cpuUsage();
-await relay.drain();
-if (until !== "drained") {
+const startedAtMs = performance.timeOrigin + startedMs;
+const report = await relay.drain();
+if (report.deadLetters + report.retrying + report.unreachable.length + report.broken.length > 0) {
+  process.stderr.write(`not everything was delivered: ${JSON.stringify(report)}\n`);
+}
+if (until === "told to stop") await toldToStop;
+if (until === "idle for 20 s") {
   clearInterval(watch);
   // The pauses grow for a while after the last event.
   await pauseMs(3_000);
@@ -52,14 +79,15 @@ if (until !== "drained") {
   await pauseMs(20_000);
 }
 const ms = performance.now() - startedMs;
-const statements = until === "drained" ? null : await countStatements();
+const statements = until === "idle for 20 s" ? await countStatements() : null;
 const used = process.cpuUsage(cpu);
 const cpuPercent = ((used.user + used.system) / 1_000 / ms) * 100;
 clearInterval(watch);
 await relay.stop();
 await database.close();
 process.stdin.destroy();
-process.stdout.write(JSON.stringify({ delivered: count, ms, rssMb: rssBytes / 2 ** 20, cpuPercent, statements }));
+const rssMb = rssBytes / 2 ** 20;
+process.stdout.write(JSON.stringify({ delivered: count, startedAtMs, ms, rssMb, cpuPercent, statements }));
 
 /** Only what is sent while idle counts. */
 async function resetStatements(): Promise<void> {

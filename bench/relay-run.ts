@@ -6,23 +6,7 @@ import { grantsFor } from "../src/postgres/grants.ts";
 import { migrateUp } from "../src/postgres/migrations/migrate.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
 import type { PostgresServer } from "../test/servers/postgres.ts";
-import type { TableKind } from "./outbox-tables.ts";
-
-export interface RelayRun {
-  readonly kind: TableKind;
-  readonly until: "drained" | "idle for 20 s";
-  /** So many keys get a dead head before the start. */
-  readonly parkedKeys?: number;
-}
-
-export interface RelayResult {
-  readonly delivered: number;
-  readonly ms: number;
-  readonly rssMb: number;
-  readonly cpuPercent: number;
-  /** What was sent while idle, and how much of it for the source rather than for the process. */
-  readonly statements: { readonly all: number; readonly source: number } | null;
-}
+import type { RelayResult, RelayRun } from "./relay-order.ts";
 
 const ROLE = "relay_bench";
 /** The compiled program, as it ships: stripping types at run time costs memory of its own. */
@@ -47,6 +31,15 @@ export async function prepareDatabase(postgres: PostgresServer): Promise<void> {
 
 /** Runs the relay in a process of its own and returns what that process and the database counted. */
 export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise<RelayResult> {
+  const { result } = await startRelay(postgres, run);
+  return await result;
+}
+
+/** The same without waiting for the end; `stop` is for a run until it is told to stop. */
+export async function startRelay(
+  postgres: PostgresServer,
+  run: RelayRun,
+): Promise<{ readonly result: Promise<RelayResult>; stop(): void }> {
   const table = run.kind === "flag" ? "public.outbox" : "public.openoutbox_events";
   await resetProgress(postgres, table);
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
@@ -58,9 +51,11 @@ export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output += text;
   });
-  const [code] = (await once(child, "close")) as [number | null];
-  if (code !== 0) throw new Error(`the relay's process ended with ${code}`);
-  return JSON.parse(output) as RelayResult;
+  const result = once(child, "close").then(([code]) => {
+    if (code !== 0) throw new Error(`the relay's process ended with ${code}`);
+    return JSON.parse(output) as RelayResult;
+  });
+  return { result, stop: () => child.stdin.end() };
 }
 
 async function resetProgress(postgres: PostgresServer, table: string): Promise<void> {

@@ -1,16 +1,23 @@
 import { parseArgs } from "node:util";
 import type { Figure, Scenario } from "./figure.ts";
 import { machine, printFigures } from "./report.ts";
+import { drainKafka } from "./scenarios/drain-kafka.ts";
 import { drainPostgres } from "./scenarios/drain-postgres.ts";
+import { latency } from "./scenarios/latency.ts";
 
-const SCENARIOS: Readonly<Record<string, Scenario>> = { "drain-postgres": drainPostgres };
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  "drain-postgres": drainPostgres,
+  "drain-kafka": drainKafka,
+  latency,
+};
 
-const USAGE = `npm run bench -- <scenario> [--json] [--only part] [--scale 0.1]
+const USAGE = `npm run bench -- <scenario> [--json] [--only part] [--scale 0.1] [--peers]
 
 Scenarios: ${Object.keys(SCENARIOS).join(", ")}
   --json    figures as JSON on standard output
   --only    only the parts whose name contains this
-  --scale   a share of the rows, for a quick look; the goals are meant for 1`;
+  --scale   a share of the rows, for a quick look; the goals are meant for 1
+  --peers   drain-kafka: also Debezium Server, which is downloaded once (780 MB)`;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -18,6 +25,7 @@ const { values, positionals } = parseArgs({
     json: { type: "boolean", default: false },
     only: { type: "string", default: "" },
     scale: { type: "string", default: "1" },
+    peers: { type: "boolean", default: false },
   },
 });
 const scenario = SCENARIOS[positionals[0] ?? ""];
@@ -28,7 +36,7 @@ if (scenario === undefined || !(scale > 0)) {
 }
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
-const figures: Figure[] = await scenario({ scale, only: values.only, say });
+const figures: Figure[] = await scenario({ scale, only: values.only, peers: values.peers, say });
 if (values.json) process.stdout.write(`${JSON.stringify({ machine: machine(), scale, figures }, null, 2)}\n`);
 else printFigures(figures);
 process.exitCode = figures.some((figure) => figure.met === false) ? 1 : 0;

@@ -73,7 +73,7 @@ export function cacheFolder(): string {
 }
 
 /** Builds `name` in the cache once. The rename is atomic: of several processes at the same time the first one wins. */
-async function cached(name: string, build: (draft: string) => Promise<void>): Promise<string> {
+export async function cached(name: string, build: (draft: string) => Promise<void>): Promise<string> {
   const entry = join(cacheFolder(), name);
   if (existsSync(entry)) return entry;
   const workshop = mkdtempSync(join(cacheFolder(), "draft-"));

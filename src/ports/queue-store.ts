@@ -149,6 +149,20 @@ export interface Settlement {
   readonly suspects: readonly { readonly id: string; readonly key: string | null }[];
 }
 
+/** Waiting events are counted one by one up to here; beyond it the number is an estimate. */
+export const BACKLOG_EXACT_MAX = 10_000;
+
+/** How much waits, for people and alarms. What waits for a person alone is in `dead`, and nowhere else. */
+export interface Backlog {
+  /** Not delivered yet, retried ones included; neither dead letters nor what is parked behind one. */
+  readonly pending: number;
+  readonly isEstimate: boolean;
+  /** Of the oldest of those; null when there is none or nothing tells. */
+  readonly oldestAgeMs: number | null;
+  /** Dead letters that nobody has resolved. */
+  readonly dead: number;
+}
+
 /** Ids that a settle found neither pending nor in flight any more: somebody deleted or marked the row meanwhile. */
 export interface SettleResult {
   readonly missing: readonly string[];
@@ -211,6 +225,9 @@ export interface QueueStore {
 
   /** Types of pending events that no pipeline of the source takes, with a count capped at 1,000 each. */
   unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]>;
+
+  /** Cheap whatever waits, bounded in time, and no part of the delivery: it may fail without harm. */
+  backlog(): Promise<Backlog>;
 
   /** Deletes up to `rows` delivered events older than this. Returns how many. */
   prune(olderThanMs: number, rows: number): Promise<number>;

@@ -1,8 +1,14 @@
-/** The valid name that was probably meant, or undefined when none resembles what was written. */
-export function nearestName(written: string, valid: Iterable<string>): string | undefined {
+/**
+ * The valid name that was probably meant, or undefined when none resembles what was written: by default more than half
+ * of it wrong is no slip of the keyboard any more.
+ */
+export function nearestName(
+  written: string,
+  valid: Iterable<string>,
+  slipsMax = Math.max(2, Math.floor(written.length / 2)),
+): string | undefined {
   let nearest: string | undefined;
-  // More than half of it wrong is no slip of the keyboard any more.
-  let best = Math.max(2, Math.floor(written.length / 2)) + 1;
+  let best = slipsMax + 1;
   for (const name of valid) {
     const distance = editDistance(written.toLowerCase(), name.toLowerCase());
     if (distance < best) {

@@ -4,6 +4,7 @@ export {
   type MemoryPublisherOptions,
   memoryPublisher,
 } from "../publishers/memory/memory-publisher.ts";
+export { TransactionBroker } from "../publishers/memory/memory-transaction-broker.ts";
 export { MemoryDatabase } from "../sources/memory/memory-database.ts";
 export { type MemorySource, type MemorySourceOptions, memorySource } from "../sources/memory/memory-source.ts";
 export {
@@ -27,3 +28,10 @@ export type {
   StoreHarness,
   StoreSubject,
 } from "./contracts/store-subject.ts";
+export { transactionsContract } from "./contracts/transactions-contract.ts";
+export type {
+  TransactionsHarness,
+  TransactionsSubject,
+  TransactionsTraits,
+  TransactionsUser,
+} from "./contracts/transactions-subject.ts";

@@ -12,7 +12,10 @@ import { until } from "../servers/until.ts";
 
 export interface FleetOptions {
   readonly databaseUrl: string;
-  readonly sinkPort: number;
+  readonly sinkPort?: number;
+  /** The program of each process instead of relay-process.ts, and what it is told besides. */
+  readonly script?: string;
+  readonly variables?: Readonly<Record<string, string>>;
   readonly tables: readonly TableName[];
   readonly relaySchema?: string;
   readonly lanes?: number;
@@ -30,6 +33,7 @@ export interface ToldEvent {
 
 export interface RelayProcess {
   readonly name: string;
+  readonly pid: number;
   readonly told: readonly ToldEvent[];
   readonly isRunning: boolean;
   /** Waits for an event, told before or after the call. */
@@ -51,6 +55,8 @@ export interface RelayFleet extends AsyncDisposable {
   /** All events that any process told. */
   told(name: ToldEvent["name"]): ToldEvent[];
 }
+
+const RELAY_PROCESS = join(import.meta.dirname, "relay-process.ts");
 
 export function createFleet(options: FleetOptions): RelayFleet {
   const scratch = createScratch("relays", "memory");
@@ -82,12 +88,16 @@ class Relay implements RelayProcess {
     this.#errorFile = join(scratch.path, `${name}.err`);
     const errors = openSync(this.#errorFile, "a");
     // The mark on the command line lets the watchdog find the process, however the test process ends.
-    this.#child = spawn(process.execPath, [join(import.meta.dirname, "relay-process.ts"), scratch.mark], {
+    this.#child = spawn(process.execPath, [options.script ?? RELAY_PROCESS, scratch.mark], {
       env: { ...process.env, ...variablesOf(name, options) },
       stdio: ["ignore", "pipe", errors],
     });
     closeSync(errors);
     createInterface({ input: this.#child.stdout! }).on("line", (line) => this.told.push(JSON.parse(line)));
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   get isRunning(): boolean {
@@ -144,12 +154,13 @@ function variablesOf(name: string, options: FleetOptions): Record<string, string
     DATABASE_URL: options.databaseUrl,
     RELAY_SCHEMA: options.relaySchema ?? "outbox_relay",
     TABLES: JSON.stringify(tables),
-    SINK_PORT: String(options.sinkPort),
+    SINK_PORT: String(options.sinkPort ?? ""),
     LEASE_MS: String(options.leaseMs ?? 10_000),
     INSTANCE_NAME: name,
     LANES: String(options.lanes ?? 4),
     LIMITS: JSON.stringify(options.limits ?? {}),
     TIMING: JSON.stringify(options.timing ?? {}),
     RETRY: JSON.stringify(options.retry ?? {}),
+    ...options.variables,
   };
 }

@@ -3,6 +3,9 @@ import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Outcome, retry, skipped } from "../../core/outcome.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
+import type { Transactions } from "../../ports/transactions.ts";
+import { TransactionBroker } from "./memory-transaction-broker.ts";
+import { memoryTransactions, type TransactionStep } from "./memory-transactions.ts";
 
 /** `hang`: lost on the way, no answer ever. `unanswered`: it arrives, only the answer is lost. */
 export type Answer = Outcome | "hang" | "unanswered";
@@ -14,6 +17,8 @@ export interface MemoryPublisherOptions {
   /** How long the destination takes for a batch, measured by the clock. */
   readonly latencyMs?: number;
   readonly clock?: Clock;
+  /** Delivers exactly once, in transactions. Several publishers may share a broker, each in the role of a process. */
+  readonly transactions?: true | TransactionBroker<Message>;
 }
 
 export interface MemoryPublisher extends Publisher {
@@ -29,6 +34,11 @@ export interface MemoryPublisher extends Publisher {
   /** Refuses everything with an error of scope destination, until `up`. */
   down(reason: string): void;
   up(): void;
+  /**
+   * Asked for every request of a transaction: `hang` loses it on the way, `unanswered` only its answer; both wait until
+   * the relay gives up. Null answers all again.
+   */
+  respondToTransactions(script: ((step: TransactionStep) => "answer" | "hang" | "unanswered") | null): void;
   readonly closed: boolean;
 }
 
@@ -40,6 +50,7 @@ export function memoryPublisher(options: MemoryPublisherOptions = {}): MemoryPub
 class Memory implements MemoryPublisher {
   readonly name: string;
   readonly capabilities: Publisher["capabilities"];
+  readonly transactions?: Transactions;
   readonly delivered: Message[] = [];
   closed = false;
   readonly #clock: Clock;
@@ -49,6 +60,7 @@ class Memory implements MemoryPublisher {
   readonly #failing: { left: number; outcome: Outcome }[] = [];
   #waiting: { count: number; resolve: () => void }[] = [];
   #script: ((message: Message) => Answer | Promise<Answer>) | null = null;
+  #transactionScript: ((step: TransactionStep) => "answer" | "hang" | "unanswered") | null = null;
   #downReason: string | null = null;
 
   constructor(options: MemoryPublisherOptions) {
@@ -59,11 +71,21 @@ class Memory implements MemoryPublisher {
     };
     this.#clock = options.clock ?? systemClock;
     this.#latencyMs = options.latencyMs ?? 0;
+    if (options.transactions === undefined) return;
+    const nowMs = () => this.#clock.monotonicMs();
+    const broker = options.transactions === true ? new TransactionBroker<Message>({ nowMs }) : options.transactions;
+    broker.onVisible((messages) => {
+      for (const message of messages) this.#arrive(message);
+    });
+    this.transactions = memoryTransactions(broker, {
+      request: (step, signal, effect) => this.#request(step, signal, effect),
+      judge: (message, signal) => this.#judge(message, signal),
+    });
   }
 
   async publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
-    if (this.closed) throw new Error(`publisher "${this.name}" is closed`);
-    if (this.#latencyMs > 0) await this.#clock.sleep(this.#latencyMs, signal);
+    const travel = this.#travel(signal);
+    if (travel !== null) await travel;
     const failedKeys = new Set<string>();
     for (const [index, message] of batch.entries()) {
       if (signal.aborted) throw unknown(this.name);
@@ -76,7 +98,7 @@ class Memory implements MemoryPublisher {
       const decided = this.#answer(message);
       const answer = decided instanceof Promise ? await this.#orAbort(decided, signal) : decided;
       if (answer === "unanswered" || (answer !== "hang" && answer.kind === "delivered")) this.#arrive(message);
-      const outcome = typeof answer === "string" ? await this.#orAbort(new Promise<never>(() => {}), signal) : answer;
+      const outcome = typeof answer === "string" ? await this.#silence(signal) : answer;
       const keepsBack = outcome.kind !== "delivered" && this.capabilities.keyOrderInBatch;
       if (keepsBack && key !== null) failedKeys.add(key);
       report(index, outcome);
@@ -112,6 +134,32 @@ class Memory implements MemoryPublisher {
     this.#downReason = null;
   }
 
+  respondToTransactions(script: ((step: TransactionStep) => "answer" | "hang" | "unanswered") | null): void {
+    this.#transactionScript = script;
+  }
+
+  async #request<T>(step: TransactionStep, signal: AbortSignal, effect: () => T): Promise<T> {
+    await this.#travel(signal);
+    if (signal.aborted) throw unknown(this.name);
+    if (this.#downReason !== null)
+      throw new RelayError("DESTINATION_UNREACHABLE", `${this.name}: ${this.#downReason}.`);
+    const answer = this.#transactionScript?.(step) ?? "answer";
+    if (answer === "hang") return this.#silence(signal);
+    const result = effect();
+    return answer === "unanswered" ? this.#silence(signal) : result;
+  }
+
+  /** What one message of a transaction is told. Whether it arrives is decided by the commit. */
+  async #judge(message: Message, signal: AbortSignal): Promise<Outcome> {
+    const answer = await this.#orAbort(Promise.resolve(this.#answer(message)), signal);
+    return typeof answer === "string" ? this.#silence(signal) : answer;
+  }
+
+  #travel(signal: AbortSignal): Promise<void> | null {
+    if (this.closed) throw new Error(`publisher "${this.name}" is closed`);
+    return this.#latencyMs > 0 ? this.#clock.sleep(this.#latencyMs, signal) : null;
+  }
+
   #answer(message: Message): Answer | Promise<Answer> {
     if (this.#downReason !== null) return retry(this.#downReason, { scope: "destination" });
     const failing = this.#failing[0];
@@ -132,6 +180,10 @@ class Memory implements MemoryPublisher {
     const done = this.#waiting.filter((wait) => wait.count <= this.delivered.length);
     this.#waiting = this.#waiting.filter((wait) => wait.count > this.delivered.length);
     for (const wait of done) wait.resolve();
+  }
+
+  #silence(signal: AbortSignal): Promise<never> {
+    return this.#orAbort(new Promise<never>(() => {}), signal);
   }
 
   /** What the promise gives, unless the signal aborts first: then the outcome is unknown. */

@@ -1,6 +1,7 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Hold } from "../../core/hold.ts";
 import type {
+  Backlog,
   ClaimedEvent,
   Grant,
   Heads,
@@ -176,6 +177,18 @@ export class MemoryStore implements QueueStore {
       counts.set(type, Math.min(UNROUTED_COUNT_MAX, (counts.get(type) ?? 0) + 1));
     }
     return [...counts].map(([type, count]) => ({ type, count }));
+  }
+
+  async backlog(): Promise<Backlog> {
+    const holds = [...this.#pipeline().holds.values()].filter(({ state }) => state === "dead");
+    const dead = new Set(holds.map(({ id }) => id));
+    const parked = new Set(holds.filter(({ parks }) => parks).map(({ key }) => key));
+    const waiting = [...this.#database.tables.open.values()].filter(
+      ({ id, key, type }) => this.#isMine(type) && !dead.has(id) && (key === null || !parked.has(key)),
+    );
+    const times = waiting.flatMap(({ createdAt }) => (createdAt === null ? [] : [Date.parse(createdAt)]));
+    const oldestAgeMs = times.length === 0 ? null : Math.max(0, this.#database.nowMs() - Math.min(...times));
+    return { pending: waiting.length, isEstimate: false, oldestAgeMs, dead: dead.size };
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import type { PostgresServer } from "../../../test/servers/postgres.ts";
-import type { Grant, PipelineSpec } from "../../ports/queue-store.ts";
+import { BACKLOG_EXACT_MAX, type Grant, type PipelineSpec } from "../../ports/queue-store.ts";
 import { writeSettings } from "../../postgres/lanes.ts";
 import { type Database, openDatabase } from "../../postgres/pool.ts";
 import { openTransaction } from "../../postgres/transaction.ts";
+import { backlogSql } from "./backlog.sql.ts";
 import { claimSql } from "./claim.sql.ts";
 import { BY_ID_SETTINGS, CLAIM_SETTINGS } from "./claim.ts";
 import { type Fixture, openFixture, ROLE, startServer } from "./fixture.test.ts";
@@ -98,6 +99,15 @@ for (const version of [15, 18] as const) {
 
     test("a claim walks the index in order, visits few rows and hashes the holds", async () => {
       assertInIndexOrder(await claimOf({}));
+    });
+
+    test("A18 the backlog is counted by the index of each status and stops at its limit", async () => {
+      const nodes = await explain(backlogSql(scope), { jit: "off", work_mem: "64MB" });
+      const scans = nodes.filter((node) => node["Relation Name"] === fixture.name.table);
+      assert.ok(scans.every((node) => node["Node Type"] !== "Seq Scan"));
+      const waiting = scans.find((node) => /available_at_created_at/.test(node["Index Name"] ?? ""));
+      assert.equal(waiting?.["Actual Rows"], BACKLOG_EXACT_MAX + 1);
+      assert.doesNotMatch((waiting?.Filter ?? "").replaceAll("hashed SubPlan", ""), /SubPlan/);
     });
 
     test("a claim that leaves keys out does too", async () => {

@@ -1,4 +1,5 @@
 import type {
+  Backlog,
   DurableClaims,
   Grant,
   PipelineSpec,
@@ -8,6 +9,7 @@ import type {
   Settlement,
   TypeRule,
 } from "../../ports/queue-store.ts";
+import { readBacklog } from "../../postgres/backlog.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, survey, writeSettings } from "../../postgres/lanes.ts";
@@ -16,6 +18,7 @@ import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
 import { glance, statement, transaction } from "../../postgres/transaction.ts";
+import { backlogSql } from "./backlog.sql.ts";
 import { CLAIM_SETTINGS, claim, claimHeads, type Queue } from "./claim.ts";
 import { releaseLane, takeLanes } from "./lane-handover.ts";
 import { OpenOutboxClaims } from "./openoutbox-claims.ts";
@@ -129,6 +132,13 @@ export class OpenOutboxStore implements QueueStore {
     const { scope } = await this.#ready();
     const rows = await this.#read("looking for unrouted events", unroutedSql(scope.table, rules));
     return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
+  }
+
+  async backlog(): Promise<Backlog> {
+    const { scope } = await this.#ready();
+    const context = this.#parts.database.errorContext("counting what waits", displayTable(scope.table.name));
+    const waiting = `select from ${scope.table.quotedName} t where t.status in ('PENDING', 'DELIVERING')`;
+    return await readBacklog(this.#parts.database, { context, count: backlogSql(scope), waiting });
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

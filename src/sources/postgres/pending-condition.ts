@@ -38,7 +38,7 @@ export function pendingCondition(scope: PendingScope, filter: PendingFilter): st
   return conditions.join("\n  and ");
 }
 
-function rowsCondition(shape: TableShape, rows: PendingFilter["rows"]): string {
+export function rowsCondition(shape: TableShape, rows: PendingFilter["rows"]): string {
   if (shape.strays === null || rows === "main") return shape.main;
   return rows === "strays" ? shape.strays : shape.unsettled;
 }

@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { BACKLOG_EXACT_MAX } from "../../ports/queue-store.ts";
 import { migrateUp } from "../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../postgres/pool.ts";
+import { backlogSql } from "./backlog.sql.ts";
 import { dropVoidHoldsSql } from "./drop-void-holds.sql.ts";
 import { markSql } from "./mark.sql.ts";
 import { type PendingFilter, type PendingScope, pendingCondition } from "./pending-condition.ts";
+import { postgresSource } from "./postgres-source.ts";
 import { RUN_SETTINGS } from "./postgres-store.ts";
 import { REVIEW_SETTINGS } from "./review-holds.ts";
 import { runSql } from "./run.sql.ts";
@@ -106,6 +109,30 @@ for (const version of [15, 18] as const) {
       const filter = { rows: "main", lanes: ALL, holds: { ids: true, keys: true } } as const;
       const it = await plan(`select exists (select from app.outbox t where ${pendingCondition(scope, filter)})`, {});
       assert.match(it, /hashed SubPlan/);
+    });
+
+    test("A18 the backlog is counted in the order of the index and stops at its limit, also with 1,000 dead letters", async () => {
+      await client.query("begin; update outbox_relay.holds set state = 'dead'");
+      const { rows } = await client.query<{ "QUERY PLAN": string }>(
+        `explain (analyze, timing off, costs off) ${backlogSql(scope, "main")}`,
+      );
+      await client.query("rollback");
+      const it = rows.map((row) => row["QUERY PLAN"]).join("\n");
+      assertInOrder(it);
+      assert.equal(it.match(/hashed SubPlan/g)?.length, 2, it);
+      const counted = new RegExp(
+        `Index Scan using outbox_created_at_idx on outbox t \\(actual rows=${BACKLOG_EXACT_MAX + 1}`,
+      );
+      assert.match(it, counted);
+    });
+
+    test("A18 beyond its limit the backlog is estimated by the statistics", async () => {
+      const spec = { name: "p", types: null, lanes: 4, attemptsMax: 3, payloadBytesMax: 1_000, headersMax: 10 };
+      const store = postgresSource({ database, table: "app.outbox" }).pipeline(spec);
+      const { pending, isEstimate, oldestAgeMs, dead } = await store.backlog();
+      assert.deepEqual([isEstimate, dead], [true, 0]);
+      assert.ok(pending > ROWS * 0.9 && pending < ROWS * 1.1, `${pending} of ${ROWS}`);
+      assert.ok(oldestAgeMs !== null && oldestAgeMs >= 0);
     });
 
     test("a settle finds its rows by primary key", async () => {

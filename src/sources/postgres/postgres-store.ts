@@ -1,5 +1,6 @@
 import { RelayError } from "../../core/errors.ts";
 import type {
+  Backlog,
   Grant,
   PipelineSpec,
   QueueStore,
@@ -8,6 +9,7 @@ import type {
   Settlement,
   TypeRule,
 } from "../../ports/queue-store.ts";
+import { readBacklog } from "../../postgres/backlog.ts";
 import { displayTable, quoteLiteral } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, release, survey, takeOver, writeSettings } from "../../postgres/lanes.ts";
@@ -22,6 +24,7 @@ import {
   type TransactionSettings,
   transaction,
 } from "../../postgres/transaction.ts";
+import { backlogSql } from "./backlog.sql.ts";
 import type { ColumnNames } from "./column-names.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
@@ -162,6 +165,14 @@ export class PostgresStore implements QueueStore {
     const { scope } = await this.#ready();
     const rows = await this.#read("looking for unrouted events", unroutedSql(scope.shape, rules));
     return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
+  }
+
+  async backlog(): Promise<Backlog> {
+    const { scope, strays } = await this.#ready();
+    const rows = (await strays?.found()) ? "all" : "main";
+    const context = this.#parts.database.errorContext("counting what waits", displayTable(scope.shape.name));
+    const waiting = `select from ${scope.shape.quotedName} t where ${scope.shape.main}`;
+    return await readBacklog(this.#parts.database, { context, count: backlogSql(scope, rows), waiting });
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

@@ -7,7 +7,7 @@ import type { ColumnInfo, ColumnNames } from "./column-names.ts";
 import { shapeOf, type TableShape } from "./table-shape.ts";
 
 /** The names under which services keep their outbox. */
-const OUTBOX_TABLES = ["outbox", "outbox_events"] as const;
+export const OUTBOX_TABLES = ["outbox", "outbox_events"] as const;
 
 /** A table of events; without a table, whichever of the usual names its schema has by then. */
 export interface TableReference {

@@ -1,4 +1,5 @@
 import type { ContractCase } from "./contract-case.ts";
+import { backlogCases } from "./store-backlog.ts";
 import { contentCases } from "./store-content.ts";
 import { deadLetterCases } from "./store-dead-letters.ts";
 import { durableClaimCases } from "./store-durable-claims.ts";
@@ -18,5 +19,6 @@ export const queueStoreContract: readonly ContractCase<StoreHarness>[] = [
   ...holdCases,
   ...deadLetterCases,
   ...durableClaimCases,
+  ...backlogCases,
   ...ledgerCases,
 ];

@@ -6,11 +6,13 @@ export function checkLoss(simulation: Simulation): void {
   const { history, database } = simulation.world;
   const contents = new Set(history.arrivals.map(({ content }) => content));
   const ids = new Set(history.arrivals.map(({ id }) => id));
+  const ledgered = new Set(history.arrivals.filter((arrival) => hasLedger(simulation, arrival)).map(({ id }) => id));
   for (const event of history.written) {
     if (event.gone !== null) continue;
     const row = database.model.row(event.id);
-    // A destination that drops a known id cannot know that the id was given out twice.
-    const arrived = contents.has(event.content) || (isDeduplicated(simulation, event) && ids.has(event.id));
+    // A destination that drops a known id cannot know that the id was given out twice, and neither can a ledger.
+    const isKnown = ledgered.has(event.id) || (knowsIds(simulation, event) && ids.has(event.id));
+    const arrived = contents.has(event.content) || isKnown;
     if (row === undefined) history.violate("L", `${event.id} vanished`);
     else if (row.state === "DELIVERED" && !arrived) {
       history.violate("L", `${event.id} is marked as delivered and never arrived`);
@@ -23,30 +25,30 @@ export function checkLoss(simulation: Simulation): void {
 /** O: first deliveries of one key follow the order of writing; nothing passes a dead event that parks its key. */
 export function checkOrder(simulation: Simulation): void {
   const { history, database } = simulation.world;
-  const firstAtMs = new Map<string, number>();
-  for (const { content, atMs } of history.arrivals) if (!firstAtMs.has(content)) firstAtMs.set(content, atMs);
+  // By its place and not its time: what is committed together arrives at once, and still in order.
+  const places = new Map<string, number>();
+  for (const [place, { content }] of history.arrivals.entries()) if (!places.has(content)) places.set(content, place);
   // A destination that deduplicates drops an event whose id was given out before.
   const ids = new Set(history.arrivals.map(({ id }) => id));
   for (const [line, events] of Map.groupBy(history.written, (event) => lineOf(simulation, event))) {
     const { key } = events[0]!;
     if (key === null || history.revivedKeys.has(key)) continue;
     const kept = events.filter(({ gone, content, id }) => {
-      const isDropped = !firstAtMs.has(content) && ids.has(id);
+      const isDropped = !places.has(content) && ids.has(id);
       return gone === null && !isDropped && !history.replayed.has(content);
     });
     const inOrder = kept.sort((left, right) => left.sequence - right.sequence);
-    let latest: { id: string; atMs: number } | null = null;
+    let latest: { id: string; place: number } | null = null;
     for (const event of inOrder) {
       const letter = database.model.tables.deadLetters.get(event.id);
       if (letter !== undefined && !letter.parks) continue;
-      const atMs: number = firstAtMs.get(event.content) ?? NEVER;
-      const overtaker: { id: string; atMs: number } | undefined =
-        atMs === NEVER ? laterArrival(inOrder, event, firstAtMs) : undefined;
+      const place: number = places.get(event.content) ?? NEVER;
+      const overtaker = place === NEVER ? laterArrival(inOrder, event, places) : undefined;
       if (overtaker !== undefined) history.violate("O", `${overtaker.id} of ${line} passed ${event.id}, which waits`);
-      if (latest !== null && atMs < latest.atMs) {
+      if (latest !== null && place < latest.place) {
         history.violate("O", `${event.id} of ${line} arrived before ${latest.id}, which was written earlier`);
       }
-      if (atMs !== NEVER) latest = { id: event.id, atMs };
+      if (place !== NEVER) latest = { id: event.id, place };
       if (history.violations.length > 0) return;
     }
   }
@@ -63,7 +65,7 @@ export function checkDuplicates(simulation: Simulation): void {
     ({ content }) => content,
   );
   for (const [content, ofEvent] of sends) {
-    if (ofEvent.length < 2 || isDeduplicated(simulation, ofEvent[0]!)) continue;
+    if (ofEvent.length < 2 || knowsIds(simulation, ofEvent[0]!)) continue;
     const used = new Set<Disturbance>();
     const inOrder = ofEvent.sort((left, right) => left.sentAtMs - right.sentAtMs);
     for (const [index, send] of inOrder.entries()) {
@@ -96,10 +98,9 @@ const NEVER = Number.POSITIVE_INFINITY;
 function laterArrival(
   inOrder: readonly Written[],
   event: Written,
-  firstAtMs: ReadonlyMap<string, number>,
-): { id: string; atMs: number } | undefined {
-  const later = inOrder.find(({ sequence, content }) => sequence > event.sequence && firstAtMs.has(content));
-  return later === undefined ? undefined : { id: later.id, atMs: firstAtMs.get(later.content)! };
+  places: ReadonlyMap<string, number>,
+): Written | undefined {
+  return inOrder.find(({ sequence, content }) => sequence > event.sequence && places.has(content));
 }
 
 /** The unit of order: a key at a destination. */
@@ -112,10 +113,17 @@ export function destinationOf(simulation: Simulation, type: string): string {
   return routes.find(({ types }) => types[0] === "*" || types[0]![0] === type[0])!.destination;
 }
 
-function isDeduplicated(simulation: Simulation, event: Written | Send | Arrival): boolean {
+/** Whether the destination itself sees to it that an id arrives once. */
+function knowsIds(simulation: Simulation, event: Written | Send | Arrival): boolean {
   const written = simulation.world.history.written.find(({ content }) => content === event.content);
   const destination = written === undefined ? null : destinationOf(simulation, written.type);
-  return simulation.scenario.brokers.some(({ name, deduplicates }) => name === destination && deduplicates);
+  return simulation.scenario.brokers.some(
+    ({ name, deduplicates, transactions }) => name === destination && (deduplicates || transactions !== null),
+  );
+}
+
+function hasLedger({ scenario }: Simulation, { destination }: Arrival): boolean {
+  return scenario.brokers.some(({ name, transactions }) => name === destination && transactions !== null);
 }
 
 function concerns({ process }: Disturbance, sends: readonly Send[]): boolean {

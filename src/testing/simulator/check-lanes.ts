@@ -1,3 +1,4 @@
+import { mayStandStill } from "./check-transactions.ts";
 import type { LaneWrite } from "./history.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -36,6 +37,8 @@ export function checkShare(simulation: Simulation): void {
   const { pipelines, instances } = database.model.tables;
   const living = simulation.slots.filter(({ process }) => process !== null).length;
   for (const { name, lanes } of pipelines.values()) {
+    const isStuck = [...lanes.values()].some((lane) => mayStandStill(simulation, name, lane));
+    if (isStuck || isVoidedBySilence(simulation, name)) continue;
     const byOwner = Map.groupBy(lanes.values(), ({ owner }) => owner);
     for (const [owner, owned] of byOwner) {
       if (owner === null || !instances.has(owner))
@@ -45,6 +48,14 @@ export function checkShare(simulation: Simulation): void {
       }
     }
   }
+}
+
+/** A transaction that is never answered voids its lane: it is taken again at once, and hardly ever handed over. */
+function isVoidedBySilence({ brokers, world }: Simulation, pipeline: string): boolean {
+  const { history, database } = world;
+  const broker = brokers.find(({ options }) => pipeline.endsWith(`->${options.name}`));
+  if (broker === undefined || broker.transactions === null) return false;
+  return history.written.some(({ id, fate }) => fate.kind === "silent" && database.model.tables.open.has(id));
 }
 
 /** Where claims are durable: locked exactly while DELIVERING, delivered exactly when it says so. */

@@ -2,6 +2,7 @@ import { laneOf } from "../../sources/memory/memory-lanes.ts";
 import type { EventRow, HoldRow } from "../../sources/memory/memory-tables.ts";
 import { destinationOf, lineOf } from "./check-delivery.ts";
 import { isBrakeTight, routeOf } from "./check-failures.ts";
+import { mayStandStill } from "./check-transactions.ts";
 import type { Written } from "./history.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -11,14 +12,17 @@ export function isDrained(simulation: Simulation): boolean {
 }
 
 function waitingWithoutCause(simulation: Simulation): EventRow | undefined {
-  const { database, history } = simulation.world;
+  const { scenario, world } = simulation;
+  const { database, history } = world;
   const { open, pipelines } = database.model.tables;
   if (open.size === 0) return undefined;
   const endless = history.written.filter((event) => open.has(event.id) && isEndless(simulation, event));
   const endlessIds = new Set(endless.map(({ id }) => id));
   const endlessLines = new Set(endless.filter(({ key }) => key !== null).map((event) => lineOf(simulation, event)));
   for (const row of open.values()) {
-    const pipeline = pipelines.get(`outbox->${destinationOf(simulation, row.type)}`);
+    const name = `outbox->${destinationOf(simulation, row.type)}`;
+    const pipeline = pipelines.get(name);
+    if (mayStandStill(simulation, name, pipeline?.lanes.get(laneOf(row, scenario.lanes)))) continue;
     const holds = pipeline === undefined ? [] : [...pipeline.holds.values()];
     const isParked = holds.some(({ key, parks, state }) => parks && state === "dead" && key === row.key);
     const isBehind = endlessIds.has(row.id) || endlessLines.has(lineOf(simulation, row));
@@ -63,6 +67,10 @@ export function checkLiveness(simulation: Simulation): void {
   if (simulation.idleCallsPerSecond > bound) {
     history.violate("hot loop", `${simulation.idleCallsPerSecond.toFixed(0)} calls a second with nothing to do`);
   }
+  const perSecond = simulation.outageRequestsPerSecond;
+  if (perSecond > outageRequestsMax(simulation)) {
+    history.violate("hot loop", `${perSecond.toFixed(1)} requests a second to a destination that is down`);
+  }
   const stuck = simulation.slots.filter((slot) => slot.stuckStops > 0).length;
   if (stuck > 0) history.violate("stop", "a graceful stop did not come to its end");
 }
@@ -86,6 +94,11 @@ function idleCallsMax({ scenario, slots, world }: Simulation): number {
   return slots.length * perProcess + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
 }
 
+/** Each process sends one probe in the circuit's longest pause; to fence a lane for it takes a few requests. */
+function outageRequestsMax({ scenario, slots }: Simulation): number {
+  return slots.length * 4 * (1_000 / scenario.timing.circuitMaxMs);
+}
+
 /** S: where only single events, keys and topics are bad, all others arrive soon. */
 export function checkFlow(simulation: Simulation): void {
   const { scenario, world } = simulation;
@@ -93,7 +106,9 @@ export function checkFlow(simulation: Simulation): void {
   if (!scenario.isCalm) return;
   const badKeys = new Set(history.written.filter(({ fate }) => fate.kind !== "fine").map(({ key }) => key));
   const refused = new Set(
-    history.sends.filter(({ answer }) => answer?.kind !== "delivered").flatMap(({ key, id }) => [key ?? id, id]),
+    history.sends
+      .filter(({ answer }) => answer?.kind !== "delivered" && answer?.kind !== "skipped")
+      .flatMap(({ key, id }) => [key ?? id, id]),
   );
   const firstAtMs = new Map<string, number>();
   for (const { content, atMs } of history.arrivals) if (!firstAtMs.has(content)) firstAtMs.set(content, atMs);

@@ -2,6 +2,7 @@ import { checkDuplicates, checkLoss, checkOrder } from "./check-delivery.ts";
 import { checkAttempts, checkDeadLetters, checkDelays } from "./check-failures.ts";
 import { checkClaims, checkLanes, checkShare } from "./check-lanes.ts";
 import { checkFlow, checkLiveness } from "./check-liveness.ts";
+import { checkExactlyOnce } from "./check-transactions.ts";
 import type { Simulation } from "./simulation.ts";
 
 /** What each name in a report stands for. */
@@ -9,6 +10,7 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
   L: "no loss: every committed event is delivered, or visibly dead or waiting behind a dead one",
   O: "order: first deliveries of one key follow the order of writing",
   D: "duplicates only where an outcome was unknown or something went wrong, once for each",
+  X: "exactly once: a destination with transactions shows no event twice, and none that its ledger does not name",
   R: "no event of a key is sent while another publish of the key is unanswered, so that nothing can step back",
   S: "separation: bad events, keys and topics do not hold up the others",
   attempts: "an event fails for its own sake at most as often as its policy allows",
@@ -30,6 +32,7 @@ export function checkAll(simulation: Simulation): void {
   checkLoss(simulation);
   checkOrder(simulation);
   checkDuplicates(simulation);
+  checkExactlyOnce(simulation);
   checkAttempts(simulation);
   checkDelays(simulation);
   checkDeadLetters(simulation);

@@ -42,6 +42,24 @@ export const MESSAGE_FAULTS = [
   "row marked in flight",
 ] as const;
 
+/** What can happen to one request of a transaction. */
+export const TRANSACTION_FAULTS = [
+  "slow transaction",
+  "transaction request lost",
+  "transaction answer lost",
+  "late transaction request",
+  "retried without an answer",
+  "connection lost in transaction",
+  "transaction timed out",
+  "crash before transaction",
+  "crash amid transaction",
+  "pause before transaction",
+  "pause amid transaction",
+] as const;
+
+/** What can happen besides when the ledger is read. */
+export const LEDGER_FAULTS = ["ledger unreachable"] as const;
+
 /** What happens at a moment of its own, and is listed in the scenario. */
 export const TIMED_FAULTS = [
   "crash",
@@ -60,6 +78,9 @@ export const TIMED_FAULTS = [
   "dead letter replayed",
 ] as const;
 
+/** As those, of later seeds. */
+export const LATER_TIMED_FAULTS = ["instance taken for dead"] as const;
+
 /** What is wrong with an event from the beginning, so that it fails whenever it is sent. */
 export const EVENT_FAULTS = [
   "poison",
@@ -74,20 +95,28 @@ export const EVENT_FAULTS = [
   "id given out again",
 ] as const;
 
+/** Longer than everything else takes together: a few seeds have it. */
+const LONG_FAULTS = ["hour-long outage"] as const;
+
 export const FAULT_KINDS = [
   ...CALL_FAULTS,
   ...RENEWAL_FAULTS,
   ...PUBLISH_FAULTS,
   ...MESSAGE_FAULTS,
+  ...TRANSACTION_FAULTS,
+  ...LEDGER_FAULTS,
   ...TIMED_FAULTS,
+  ...LATER_TIMED_FAULTS,
   ...EVENT_FAULTS,
+  ...LONG_FAULTS,
 ] as const;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 export type CallFault = (typeof CALL_FAULTS)[number] | (typeof RENEWAL_FAULTS)[number];
 export type PublishFault = (typeof PUBLISH_FAULTS)[number];
 export type MessageFault = (typeof MESSAGE_FAULTS)[number];
-export type TimedFault = (typeof TIMED_FAULTS)[number];
+export type TransactionFault = (typeof TRANSACTION_FAULTS)[number] | (typeof LEDGER_FAULTS)[number];
+export type TimedFault = (typeof TIMED_FAULTS)[number] | (typeof LATER_TIMED_FAULTS)[number];
 
 /** Chance per call, publish or message. What is not listed does not happen in this scenario. */
 export type FaultRates = Readonly<Partial<Record<FaultKind, number>>>;

@@ -1,57 +1,50 @@
 import type { Message } from "../../core/event.ts";
-import { delivered, type Outcome, rejected, retry, skipped } from "../../core/outcome.ts";
+import { type Outcome, skipped } from "../../core/outcome.ts";
 import type { Publisher, PublisherCapabilities, Report } from "../../ports/publisher.ts";
-import type { EventFates } from "./event-fates.ts";
+import type { Transactions } from "../../ports/transactions.ts";
 import { MESSAGE_FAULTS, type MessageFault, PUBLISH_FAULTS, type PublishFault } from "./faults.ts";
+import { FaultyTransactions } from "./faulty-transactions.ts";
 import type { Send } from "./history.ts";
-import { pauseBriefly, type World } from "./port-call.ts";
-import type { SimBroker } from "./sim-broker.ts";
-import type { SimProcess } from "./sim-process.ts";
+import { checkLease, MessageJudge, type Way } from "./message-judge.ts";
+import { pauseBriefly } from "./port-call.ts";
 
 /** One process's way to a destination, with faults at every publish and every message. */
 export class FaultyPublisher implements Publisher {
   readonly name: string;
   readonly capabilities: PublisherCapabilities;
-  readonly #world: World;
-  readonly #broker: SimBroker;
-  readonly #fates: EventFates;
-  readonly #process: SimProcess;
+  readonly transactions?: Transactions;
+  readonly #way: Way;
   /** Messages per key without an answer so far. */
   readonly #onWire = new Map<string, number>();
 
-  constructor(world: World, broker: SimBroker, fates: EventFates, process: SimProcess) {
-    this.name = broker.options.name;
-    const { keyOrderInBatch, deduplicates } = broker.options;
+  constructor(way: Way) {
+    const { options, transactions } = way.broker;
+    const { name, keyOrderInBatch, deduplicates } = options;
+    this.name = name;
     this.capabilities = { keyOrderInBatch, deduplicates };
-    this.#world = world;
-    this.#broker = broker;
-    this.#fates = fates;
-    this.#process = process;
+    this.#way = way;
+    if (transactions !== null) this.transactions = new FaultyTransactions(way, transactions);
   }
 
   publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const { faults, history } = this.#world;
-      if (!this.#process.isAlive || history.isSpinning()) return;
+      const { world, process } = this.#way;
+      const { faults, history } = world;
+      if (!process.isAlive || history.isSpinning()) return;
+      this.#way.broker.requests += 1;
       const fault = faults.draw(PUBLISH_FAULTS);
       if (fault !== null) {
         faults.count(fault);
-        history.note(this.#process.name, `! ${fault} at publish`);
+        history.note(process.name, `! ${fault} at publish`);
       }
-      this.#checkLease();
+      if (this.transactions !== undefined) history.violate("X", "something was sent outside of a transaction");
+      checkLease(this.#way);
       this.#checkKeys(batch);
-      if (fault === "crash before publish") return this.#process.crash();
-      if (fault === "pause before publish") pauseBriefly(this.#world, this.#process);
+      if (fault === "crash before publish") return process.crash();
+      if (fault === "pause before publish") pauseBriefly(world, process);
       const over = (messages: readonly Message[]): void => this.#forgetKeys(messages);
-      const ending = { over, resolve, reject };
-      const { world, broker, fates, process } = {
-        world: this.#world,
-        broker: this.#broker,
-        fates: this.#fates,
-        process: this.#process,
-      };
-      const publish = new Publish(world, broker, fates, process, fault, batch, report, signal, ending);
-      this.#process.reach(0, () => publish.start());
+      const publish = new Publish(this.#way, fault, batch, report, signal, { over, resolve, reject });
+      process.reach(0, () => publish.start());
     });
   }
 
@@ -59,23 +52,13 @@ export class FaultyPublisher implements Publisher {
     return Promise.resolve();
   }
 
-  /** The engine cannot know of a machine that slept for less than a second, or whose clock was set to hide it. */
-  #checkLease(): void {
-    const { time, leaseMs, leaseMarginMs, history } = this.#world;
-    const { wasSuspended, wasClockSet } = this.#process;
-    if (wasSuspended && wasClockSet) return;
-    const slackMs = wasSuspended ? 1_000 : 1;
-    const overdueMs = time.nowMs - (this.#process.leaseFromMs + leaseMs - leaseMarginMs + slackMs);
-    if (overdueMs <= 0) return;
-    history.violate("lease", `${this.#process.name} publishes ${overdueMs.toFixed(0)} ms after the end of its lease`);
-  }
-
   #checkKeys(batch: readonly Message[]): void {
     const before = new Set(this.#onWire.keys());
     for (const { key } of batch) {
       if (key === null) continue;
       if (before.has(key)) {
-        this.#world.history.violate("R", `${this.#process.name} sends ${key} while it is on the wire already`);
+        const { world, process } = this.#way;
+        world.history.violate("R", `${process.name} sends ${key} while it is on the wire already`);
       }
       this.#onWire.set(key, (this.#onWire.get(key) ?? 0) + 1);
     }
@@ -99,10 +82,8 @@ interface Ending {
 
 /** Messages leave one after another; the broker works through them in that order and answers each. */
 class Publish {
-  readonly #world: World;
-  readonly #broker: SimBroker;
-  readonly #fates: EventFates;
-  readonly #process: SimProcess;
+  readonly #way: Way;
+  readonly #judge: MessageJudge;
   readonly #fault: PublishFault | null;
   readonly #batch: readonly Message[];
   readonly #report: Report;
@@ -120,20 +101,15 @@ class Publish {
   #isCut = false;
 
   constructor(
-    world: World,
-    broker: SimBroker,
-    fates: EventFates,
-    process: SimProcess,
+    way: Way,
     fault: PublishFault | null,
     batch: readonly Message[],
     report: Report,
     signal: AbortSignal,
     ending: Ending,
   ) {
-    this.#world = world;
-    this.#broker = broker;
-    this.#fates = fates;
-    this.#process = process;
+    this.#way = way;
+    this.#judge = new MessageJudge(way);
     this.#fault = fault;
     this.#batch = batch;
     this.#report = report;
@@ -148,49 +124,38 @@ class Publish {
       return;
     }
     this.#signal.addEventListener("abort", () => this.#giveUp(), { once: true });
-    const { random } = this.#world;
-    this.#slowMs = this.#fault === "slow publish" ? random.between(0.1, 1.2) * this.#world.leaseMs : 0;
+    const { random } = this.#way.world;
+    this.#slowMs = this.#fault === "slow publish" ? random.between(0.1, 1.2) * this.#way.world.leaseMs : 0;
     this.#struckAt = random.int(0, this.#batch.length - 1);
-    this.#process.reach(random.between(0.1, 2), () => this.#depart(0));
+    this.#way.process.reach(random.between(0.1, 2), () => this.#depart(0));
   }
 
   /** One after the other, also when the process was paused between two of them. */
   #depart(index: number): void {
     const message = this.#batch[index];
     if (message === undefined || this.#isOver || this.#signal.aborted) return;
-    const { history, time, faults, random } = this.#world;
-    const crash = this.#fates.crashes(message);
+    const { history, time, faults, random } = this.#way.world;
+    const crash = this.#way.fates.crashes(message);
     if (crash === "before") {
-      this.#process.crash();
+      this.#way.process.crash();
       return;
     }
     if (index === this.#struckAt) this.#strikeAmid();
-    const { id, key } = message.event;
-    const content = message.payload.toString("latin1");
-    const send: Send = {
-      id,
-      key,
-      content,
-      process: this.#process.name,
-      sentAtMs: time.nowMs,
-      arrived: false,
-      answer: null,
-    };
-    history.sends.push(send);
+    const send = history.sent(message, this.#way.process.name);
     const fault = faults.draw(MESSAGE_FAULTS);
-    const travelMs = random.between(0.1, 2) + this.#fates.delayMs(message);
+    const travelMs = random.between(0.1, 2) + this.#way.fates.delayMs(message);
     this.#arrivesMs = Math.max(this.#arrivesMs, time.nowMs + this.#slowMs) + travelMs;
     time.after(this.#arrivesMs - time.nowMs, () => this.#arrive(index, message, send, fault));
-    if (crash === "after") this.#process.crash();
-    this.#process.reach(random.between(0.01, 0.5), () => this.#depart(index + 1));
+    if (crash === "after") this.#way.process.crash();
+    this.#way.process.reach(random.between(0.01, 0.5), () => this.#depart(index + 1));
   }
 
   #strikeAmid(): void {
-    if (this.#fault === "crash amid publish") this.#process.crash();
-    if (this.#fault === "pause amid publish") pauseBriefly(this.#world, this.#process);
+    if (this.#fault === "crash amid publish") this.#way.process.crash();
+    if (this.#fault === "pause amid publish") pauseBriefly(this.#way.world, this.#way.process);
     if (this.#fault === "connection lost") {
       this.#isCut = true;
-      this.#process.reach(1, () => this.#end(new Error(`${this.#broker.options.name}: connection reset`)));
+      this.#way.process.reach(1, () => this.#end(new Error(`${this.#way.broker.options.name}: connection reset`)));
     }
   }
 
@@ -204,73 +169,20 @@ class Publish {
       this.#answer(index, send, skipped);
       return;
     }
-    const refusal = this.#refusal(message);
-    const fault = refusal !== null ? null : this.#fates.isSilent(message) ? "hang" : drawn;
-    if (fault !== null) this.#strikeMessage(fault, message);
-    const outcome = refusal ?? this.#outcome(message, fault);
-    if (outcome === delivered || fault === "hang after effect" || fault === "failed after effect") {
-      this.#broker.accept(message, send);
-    } else if (key !== null && this.#broker.options.keyOrderInBatch) {
+    const { outcome, arrives } = this.#judge.judge(message, drawn);
+    if (arrives) {
+      this.#way.broker.accept(message, send);
+    } else if (key !== null && this.#way.broker.options.keyOrderInBatch) {
       this.#failedKeys.set(key, outcome === null ? "stuck" : "failed");
     }
     if (outcome !== null) this.#answer(index, send, outcome);
   }
 
-  /** What the destination has against the message, without any fault of the moment. */
-  #refusal(message: Message): Outcome | null {
-    if (!this.#broker.isUp) return retry("destination: down", { scope: "destination" });
-    if (!this.#broker.isTopicUp(message.topic)) return retry(`topic: ${message.topic} is down`, { scope: "topic" });
-    return this.#fates.refusal(message);
-  }
-
-  /** Null when there never is an answer. */
-  #outcome(message: Message, fault: MessageFault | null): Outcome | null {
-    const { id } = message.event;
-    const afterMs = this.#world.random.int(10, 3_000);
-    switch (fault) {
-      case "hang":
-      case "hang after effect":
-        return null;
-      case "retry event":
-      case "failed after effect":
-        return retry(`event: ${id} failed`);
-      case "retry after":
-        return retry(`event: ${id} must wait`, { afterMs });
-      case "retry topic":
-        return retry("topic: busy", { scope: "topic" });
-      case "retry destination":
-        return retry("destination: busy", { scope: "destination" });
-      case "rejected":
-        return rejected(`event: ${id} is refused for good`);
-      default:
-        return delivered;
-    }
-  }
-
-  #strikeMessage(fault: MessageFault, message: Message): void {
-    const { faults, history, database } = this.#world;
-    const { id } = message.event;
-    faults.count(fault);
-    history.note(this.#process.name, `! ${fault} of ${id}`);
-    if (fault !== "row deleted in flight" && fault !== "row marked in flight") return;
-    const isThere = database.model.tables.open.has(id);
-    if (!isThere || !database.isUp) return;
-    if (fault === "row deleted in flight") database.model.delete(id);
-    else database.model.mark(id);
-    for (const event of history.written) {
-      if (event.id === id && event.gone === null) event.gone = fault === "row deleted in flight" ? "deleted" : "marked";
-    }
-  }
-
   #answer(index: number, send: Send, outcome: Outcome): void {
-    const { random, time, history } = this.#world;
-    this.#process.reach(random.between(0.1, 2), () => {
+    const { random, history } = this.#way.world;
+    this.#way.process.reach(random.between(0.1, 2), () => {
       if (this.#isOver) return;
-      const reason = outcome.kind === "delivered" || outcome.kind === "skipped" ? "" : outcome.reason;
-      const kind = outcome.kind === "retry" ? `retry ${outcome.scope}` : outcome.kind;
-      const afterMs = outcome.kind === "retry" ? (outcome.afterMs ?? 0) : 0;
-      send.answer = { kind, reason, afterMs, atMs: time.nowMs };
-      history.note(this.#process.name, `told ${kind} of ${send.id}`);
+      history.told(send, outcome);
       this.#ending.over([this.#batch[index]!]);
       this.#waiting.delete(index);
       this.#report(index, outcome);
@@ -280,9 +192,9 @@ class Publish {
 
   /** What is on the wire may arrive until the connection is gone; afterwards only where the protocol cannot help it. */
   #giveUp(): void {
-    const { random } = this.#world;
-    this.#process.reach(random.between(0, random.pick([1, 10, 200])), () => {
-      if (!this.#broker.options.deliversAfterAbort) this.#isCut = true;
+    const { random } = this.#way.world;
+    this.#way.process.reach(random.between(0, random.pick([1, 10, 200])), () => {
+      if (!this.#way.broker.options.deliversAfterAbort) this.#isCut = true;
       this.#end(new Error("the publish was given up"));
     });
   }

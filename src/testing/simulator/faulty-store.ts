@@ -1,6 +1,7 @@
 import type { Hold } from "../../core/hold.ts";
 import type { Joining, Membership } from "../../ports/membership.ts";
 import type {
+  Backlog,
   ClaimedEvent,
   DurableClaims,
   Grant,
@@ -166,6 +167,10 @@ class FaultyStore implements QueueStore {
 
   unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
     return this.#calls.call("unrouted", false, () => this.#inner.unrouted());
+  }
+
+  backlog(): Promise<Backlog> {
+    return this.#calls.call("backlog", false, () => this.#inner.backlog());
   }
 
   prune(olderThanMs: number, rows: number): Promise<number> {

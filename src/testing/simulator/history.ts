@@ -1,3 +1,5 @@
+import type { Message } from "../../core/event.ts";
+import type { Outcome } from "../../core/outcome.ts";
 import type { Fate } from "./scenario.ts";
 import { hashText } from "./trace-hash.ts";
 import type { VirtualTime } from "./virtual-clock.ts";
@@ -98,6 +100,25 @@ export class History {
   disturb(process: string | null, what: string, forMs = 0): void {
     const { nowMs } = this.#time;
     this.disturbances.push({ process, what, atMs: nowMs, untilMs: nowMs + forMs });
+  }
+
+  /** A message leaves a process. */
+  sent(message: Message, process: string): Send {
+    const { id, key } = message.event;
+    const content = message.payload.toString("latin1");
+    const send: Send = { id, key, content, process, sentAtMs: this.#time.nowMs, arrived: false, answer: null };
+    this.sends.push(send);
+    return send;
+  }
+
+  /** The process hears of it. `isSpoiler`: it spoils a transaction for earlier ones of its key, so that it waits its turn. */
+  told(send: Send, outcome: Outcome, isSpoiler = false): void {
+    const reason = outcome.kind === "delivered" || outcome.kind === "skipped" ? "" : outcome.reason;
+    const said = outcome.kind === "retry" ? `retry ${outcome.scope}` : outcome.kind;
+    const kind = isSpoiler ? `out of turn: ${said}` : said;
+    const afterMs = outcome.kind === "retry" ? (outcome.afterMs ?? 0) : 0;
+    send.answer = { kind, reason, afterMs, atMs: this.#time.nowMs };
+    this.note(send.process, `told ${kind} of ${send.id}`);
   }
 
   settle(ids: readonly string[]): void {

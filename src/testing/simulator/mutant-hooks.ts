@@ -1,5 +1,6 @@
 import { registerHooks } from "node:module";
-import { applyMutant, mutantNamed } from "./mutants.ts";
+import { applyMutant } from "./mutant.ts";
+import { mutantNamed } from "./mutants.ts";
 
 /** Loaded before everything else in a worker: plants the bug named by the environment while the engine is loaded. */
 const mutant = mutantNamed(process.env.SIMULATOR_MUTANT ?? "");

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { applyMutant, MUTANTS, type Mutant } from "./mutants.ts";
+import { applyMutant, type Mutant } from "./mutant.ts";
+import { MUTANTS } from "./mutants.ts";
 import { runSeeds, type SeedReport } from "./worker-pool.ts";
 
 interface MutantResult {
@@ -60,7 +61,8 @@ async function runMutant(mutant: Mutant, options: MutantOptions): Promise<Mutant
 
 function corpusSeeds(): number[] {
   const text = readFileSync(new URL("./corpus.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { seeds: number[] }).seeds;
+  const { seeds, plain } = JSON.parse(text) as { seeds: number[]; plain: number[] };
+  return [...seeds, ...plain];
 }
 
 const CHUNK = 500;

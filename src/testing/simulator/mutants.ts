@@ -1,15 +1,5 @@
-/** A bug planted into the shipped code when it is loaded. The simulator must notice each of them. */
-export interface Mutant {
-  readonly name: string;
-  /** Below `src`. */
-  readonly file: string;
-  /** Stands exactly once in the file. */
-  readonly find: string;
-  readonly replace: string;
-  readonly why: string;
-  /** In the same file, where two guards stand for one rule and either of them would do. */
-  readonly and?: { readonly find: string; readonly replace: string };
-}
+import type { Mutant } from "./mutant.ts";
+import { EXACTLY_ONCE_MUTANTS } from "./mutants-exactly-once.ts";
 
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -57,8 +47,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "followers sent in the same batch",
     file: "relay/lane-queue.ts",
-    find: "const count = sendable(line, manyOfKey ? max - taken.length : 1);",
-    replace: "const count = sendable(line, max - taken.length);",
+    find: "sendable(line, manyOfKey ? max - taken.length : 1)",
+    replace: "sendable(line, max - taken.length)",
     why: "where the destination does not keep them back, followers of a failed event are delivered",
   },
   {
@@ -66,7 +56,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: "relay/lane-queue.ts",
     find: "if (line.waiting.length > 0 && line.unanswered === 0) return line;",
     replace: "if (line.waiting.length > 0) return line;",
-    and: { find: "if (line.unanswered === 0) this.#list(line);", replace: "this.#list(line);" },
+    and: [{ find: "if (line.unanswered === 0) this.#list(line);", replace: "this.#list(line);" }],
     why: "two publishes of a key are on the wire and arrive in any order",
   },
   {
@@ -79,7 +69,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "a faulty event lets others pass",
     file: "relay/lane-queue.ts",
-    find: "if (line.waiting[0]?.fault !== null) return 1;",
+    find: "if (line.waiting[0]!.fault !== null) return 1;",
     replace: "",
     why: "followers go out together with an event that is to be buried",
   },
@@ -293,18 +283,8 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "",
     why: "what a crashed process had claimed durably waits for ever",
   },
+  ...EXACTLY_ONCE_MUTANTS,
 ];
-
-/** Throws when the text to be replaced is not there exactly once: the code has changed, and the bug with it. */
-export function applyMutant(mutant: Mutant, source: string): string {
-  const patches = mutant.and === undefined ? [mutant] : [mutant, mutant.and];
-  return patches.reduce((text, { find, replace }) => {
-    const parts = text.split(find);
-    if (parts.length === 2) return parts.join(replace);
-    const times = parts.length - 1;
-    throw new Error(`The mutant "${mutant.name}" matches ${times} times in src/${mutant.file}; it must be once.`);
-  }, source);
-}
 
 export function mutantNamed(name: string): Mutant {
   const mutant = MUTANTS.find((candidate) => candidate.name === name);

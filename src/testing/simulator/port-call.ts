@@ -15,6 +15,7 @@ export interface World {
   readonly random: SeededRandom;
   readonly leaseMs: number;
   readonly leaseMarginMs: number;
+  readonly publishTimeoutMs: number;
 }
 
 const READ_FAULTS = CALL_FAULTS.filter((kind) => kind !== "late commit");

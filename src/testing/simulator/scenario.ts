@@ -1,18 +1,22 @@
 import type { OnExhausted } from "../../core/hold.ts";
 import type { Limits, Timing } from "../../core/limits.ts";
 import { exponential, type RetryPolicy, schedule } from "../../core/retry-policy.ts";
+import corpus from "./corpus.json" with { type: "json" };
 import {
   CALL_FAULTS,
   EVENT_FAULTS,
   type FaultKind,
   type FaultRates,
+  LATER_TIMED_FAULTS,
+  LEDGER_FAULTS,
   MESSAGE_FAULTS,
   PUBLISH_FAULTS,
   TIMED_FAULTS,
   type TimedFault,
+  TRANSACTION_FAULTS,
 } from "./faults.ts";
 import { SeededRandom } from "./seeded-random.ts";
-import type { BrokerOptions } from "./sim-broker.ts";
+import type { BrokerOptions, TransactionOptions } from "./sim-broker.ts";
 
 export type Fate =
   | { readonly kind: "fine" | "poison" | "rejected" | "silent" | "unreadable" | "too large" }
@@ -43,6 +47,19 @@ export interface TimedPlan {
   readonly amount: number;
 }
 
+/** A destination is down for an hour, and processes end meanwhile. */
+export interface OutagePlan {
+  readonly atMs: number;
+  readonly untilMs: number;
+  /** Picks the destination. */
+  readonly target: number;
+  readonly ends: readonly {
+    readonly atMs: number;
+    readonly kind: "crash" | "graceful stop";
+    readonly target: number;
+  }[];
+}
+
 export interface RoutePlan {
   readonly types: readonly string[];
   readonly destination: string;
@@ -65,6 +82,7 @@ export interface Scenario {
   readonly slowKeys: Readonly<Record<string, number>>;
   readonly writes: readonly WritePlan[];
   readonly timed: readonly TimedPlan[];
+  readonly outage: OutagePlan | null;
   readonly rates: FaultRates;
   /** When each process slot first starts, and how long it stays down after an end. */
   readonly slots: readonly { readonly startsAtMs: number; readonly restartsAfterMs: number }[];
@@ -73,6 +91,11 @@ export interface Scenario {
 }
 
 export const PAYLOAD_BYTES_MAX = 64;
+const TRANSACTIONAL_SHARE = 0.4;
+const SEEDS_PER_OUTAGE = 1_000;
+const HOUR_MS = 3_600_000;
+/** An hour is long: more processes than this would only take longer. */
+const OUTAGE_SLOTS_MAX = 3;
 const TYPES = ["a.placed", "a.paid", "b.sent"] as const;
 const CALM_KINDS: readonly FaultKind[] = [
   ...EVENT_FAULTS.filter((kind) => kind !== "crash poison" && kind !== "never answered"),
@@ -88,25 +111,28 @@ export function scenarioOf(seed: number): Scenario {
   const isCalm = random.chance(0.15);
   const calmFromMs = random.int(4_000, 25_000);
   // What was thought of later has a stream of its own, so that the seeds in the corpus keep their meaning.
-  const rates = swarm(random, new SeededRandom(seed, 3), isCalm);
+  const later = new SeededRandom(seed, 4);
+  const rates = { ...swarm(random, new SeededRandom(seed, 3), isCalm), ...transactionRates(later, isCalm) };
   const timing = timingOf(random);
   const routes = routesOf(random);
+  const hasOutage = seed % SEEDS_PER_OUTAGE === 0;
   return {
     seed,
     isCalm,
     lanes: random.pick([1, 1, 2, 3, 4]),
     durableClaims: random.chance(0.4),
     claimLeaseMs: random.int(2, 6) * timing.leaseMs,
-    limits: limitsOf(random, isCalm),
+    limits: { ...limitsOf(random, isCalm), transactionSize: later.pick([1, 2, 3, 5, 10, 50]) },
     timing,
-    brokers: brokersOf(random, routes),
+    brokers: brokersOf(random, routes).map((options) => withTransactions(later, options, seed)),
     routes,
     slowKeys:
       rates["slow key"] === undefined ? {} : { [keyName(0)]: random.int(50, Math.floor(timing.publishTimeoutMs / 2)) },
     writes: writesOf(random, rates, calmFromMs),
-    timed: timedOf(random, rates, calmFromMs),
+    timed: [...timedOf(random, rates, calmFromMs), ...laterTimedOf(later, isCalm, calmFromMs, seed)],
+    outage: hasOutage ? outageOf(later, calmFromMs) : null,
     rates,
-    slots: slotsOf(random, calmFromMs),
+    slots: slotsOf(random, calmFromMs).slice(0, hasOutage ? OUTAGE_SLOTS_MAX : undefined),
     calmFromMs,
   };
 }
@@ -129,6 +155,39 @@ function swarm(random: SeededRandom, extra: SeededRandom, isCalm: boolean): Faul
   add(EVENT_FAULTS, 0.005, 0.1);
   if (!isCalm && extra.chance(0.3)) rates["late renewal"] = extra.between(0.02, 0.3);
   return rates;
+}
+
+function transactionRates(random: SeededRandom, isCalm: boolean): FaultRates {
+  const rates: Partial<Record<FaultKind, number>> = {};
+  const share = random.pick([0.1, 0.3, 0.6]);
+  const most = random.pick([0.02, 0.1]);
+  for (const kind of [...TRANSACTION_FAULTS, ...LEDGER_FAULTS]) {
+    const isWanted = random.chance(share) && !isCalm;
+    const rate = 0.002 * (most / 0.002) ** random.next();
+    if (isWanted) rates[kind] = rate;
+  }
+  return rates;
+}
+
+/** Small rings, so that what they forget is missed. Those that came before transactions do without them. */
+function withTransactions(random: SeededRandom, options: BrokerOptions, seed: number): BrokerOptions {
+  const isWanted = random.chance(TRANSACTIONAL_SHARE);
+  const transactions: TransactionOptions = {
+    ringSize: random.pick([2, 4, 4, 8, 16]),
+    timeoutMs: random.pick([500, 3_000, 60_000]),
+  };
+  return isWanted && !corpus.plain.includes(seed) ? { ...options, deduplicates: false, transactions } : options;
+}
+
+function outageOf(random: SeededRandom, calmFromMs: number): OutagePlan {
+  const atMs = random.between(0, calmFromMs * 0.6);
+  const untilMs = atMs + HOUR_MS;
+  const ends = Array.from({ length: random.int(0, 4) }, () => ({
+    atMs: random.between(calmFromMs, untilMs),
+    kind: random.pick(["crash", "graceful stop"] as const),
+    target: random.int(0, 1_000),
+  }));
+  return { atMs, untilMs, target: random.int(0, 1_000), ends };
 }
 
 function timingOf(random: SeededRandom): Timing {
@@ -194,6 +253,7 @@ function brokersOf(random: SeededRandom, routes: readonly RoutePlan[]): BrokerOp
     keyOrderInBatch: random.chance(0.5),
     deduplicates: random.chance(0.2),
     deliversAfterAbort: random.chance(0.3),
+    transactions: null,
   }));
 }
 
@@ -253,6 +313,19 @@ function timedOf(random: SeededRandom, rates: FaultRates, calmFromMs: number): T
       amount: kind === "failover" ? random.int(0, 20) : random.int(200, 20_000),
     }));
   }).sort((left, right) => left.atMs - right.atMs);
+}
+
+function laterTimedOf(random: SeededRandom, isCalm: boolean, calmFromMs: number, seed: number): TimedPlan[] {
+  const times = random.chance(0.3) && !isCalm && !corpus.plain.includes(seed) ? random.int(1, 4) : 0;
+  return LATER_TIMED_FAULTS.flatMap((kind) =>
+    Array.from({ length: times }, () => ({
+      kind,
+      atMs: random.between(0, calmFromMs),
+      target: random.int(0, 1_000),
+      forMs: 0,
+      amount: 0,
+    })),
+  );
 }
 
 function slotsOf(random: SeededRandom, calmFromMs: number): Scenario["slots"] {

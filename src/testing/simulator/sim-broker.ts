@@ -1,5 +1,7 @@
 import type { Message } from "../../core/event.ts";
 import type { PublisherCapabilities } from "../../ports/publisher.ts";
+import type { CommittedBatch, LaneAddress } from "../../ports/transactions.ts";
+import { TransactionBroker } from "../../publishers/memory/memory-transaction-broker.ts";
 import type { Send } from "./history.ts";
 import type { World } from "./port-call.ts";
 
@@ -7,23 +9,46 @@ export interface BrokerOptions extends PublisherCapabilities {
   readonly name: string;
   /** What was on the wire when a publish was given up may still arrive. */
   readonly deliversAfterAbort: boolean;
+  /** Null: it has none. Otherwise they are used for everything, and its readers see what was committed. */
+  readonly transactions: TransactionOptions | null;
+}
+
+export interface TransactionOptions {
+  readonly ringSize: number;
+  readonly timeoutMs: number;
+}
+
+/** A message in a transaction. */
+export interface TransactionRecord {
+  readonly message: Message;
+  readonly send: Send;
 }
 
 /** The destination itself, outside of all processes: what has arrived, and what it refuses at present. */
 export class SimBroker {
   readonly options: BrokerOptions;
+  readonly transactions: TransactionBroker<TransactionRecord> | null;
+  /** The number of the last batch that became visible, by pipeline and lane. */
+  readonly lastBatches = new Map<string, bigint>();
+  /** Publishes and requests of transactions that were sent to it. */
+  requests = 0;
   readonly #world: World;
   readonly #known = new Set<string>();
   readonly #topicsUpAtMs = new Map<string, number>();
   #upAtMs = 0;
+  #outageUntilMs = 0;
 
   constructor(options: BrokerOptions, world: World) {
     this.options = options;
     this.#world = world;
+    const nowMs = () => world.time.nowMs;
+    this.transactions =
+      options.transactions === null ? null : new TransactionBroker({ ...options.transactions, nowMs });
+    this.transactions?.onVisible((records, notes, lane) => this.#show(records, notes, lane));
   }
 
   get isUp(): boolean {
-    return this.#world.time.nowMs >= this.#upAtMs;
+    return this.#world.time.nowMs >= Math.max(this.#upAtMs, this.#outageUntilMs);
   }
 
   isTopicUp(topic: string): boolean {
@@ -33,6 +58,12 @@ export class SimBroker {
   goDown(forMs: number): void {
     this.#upAtMs = this.#world.time.nowMs + forMs;
     this.#world.history.note(this.options.name, `down for ${forMs} ms`);
+  }
+
+  /** Down for long, also when all other faults are over. */
+  beginOutage(forMs: number): void {
+    this.#outageUntilMs = this.#world.time.nowMs + forMs;
+    this.#world.history.note(this.options.name, `has an outage of ${forMs} ms`);
   }
 
   takeTopicDown(topic: string, forMs: number): void {
@@ -57,5 +88,19 @@ export class SimBroker {
     const { process } = send;
     const destination = this.options.name;
     history.arrivals.push({ id, key: message.key, content, destination, process, atMs: time.nowMs });
+  }
+
+  /** What its readers see of a transaction: all of it, and never anything that its note does not name. */
+  #show(records: readonly TransactionRecord[], notes: readonly CommittedBatch[], lane: LaneAddress): void {
+    const { history } = this.#world;
+    for (const { message, send } of records) this.accept(message, send);
+    const [note] = notes;
+    const ids = records.map(({ message }) => message.event.id);
+    if (note === undefined || notes.length > 1 || note.ids.join() !== ids.join()) {
+      const noted = notes.map(({ batch, ids: named }) => `${batch} (${named.join(" ")})`).join(" and ");
+      history.violate("X", `${ids.join(" ")} became visible, but the ledger says ${noted || "nothing"}`);
+      return;
+    }
+    this.lastBatches.set(`${lane.pipeline} ${lane.lane}`, note.batch);
   }
 }

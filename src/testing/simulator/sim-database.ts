@@ -74,6 +74,16 @@ export class SimDatabase {
     return lost;
   }
 
+  /** A person, or another relay whose clock is wrong, takes a living instance off the list. */
+  takeForDead(name: string): void {
+    const { tables } = this.model;
+    const ids = [...tables.instances.values()].filter((instance) => instance.name === name).map(({ id }) => id);
+    tables.commit(() => {
+      for (const id of ids) tables.delete(tables.instances, id);
+    });
+    this.#history.disturb(null, "instance taken for dead");
+  }
+
   stepClock(byMs: number): void {
     this.#clockOffsetMs += byMs;
     this.#history.disturb(null, "database clock");

@@ -87,7 +87,9 @@ export class SimSlot {
 
   #relayOf(process: SimProcess): Relay {
     const { scenario, world } = { scenario: this.#scenario, world: this.#world };
-    const publishers = this.#brokers.map((broker) => new FaultyPublisher(world, broker, this.#fates, process));
+    const publishers = this.#brokers.map(
+      (broker) => new FaultyPublisher({ world, broker, fates: this.#fates, process }),
+    );
     return createRelay({
       sources: [faultySource(world, process, this.#openRuns)],
       destinations: Object.fromEntries(publishers.map((publisher) => [publisher.name, publisher])),

@@ -2,7 +2,7 @@ import { EventFates } from "./event-fates.ts";
 import { type FaultKind, Faults, type TimedFault } from "./faults.ts";
 import { History } from "./history.ts";
 import type { World } from "./port-call.ts";
-import type { EventPlan, Scenario, TimedPlan } from "./scenario.ts";
+import type { EventPlan, OutagePlan, Scenario, TimedPlan } from "./scenario.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { SimBroker } from "./sim-broker.ts";
 import { SimDatabase } from "./sim-database.ts";
@@ -20,11 +20,13 @@ export class Simulation {
   readonly scenario: Scenario;
   readonly world: World;
   readonly slots: readonly SimSlot[];
+  readonly brokers: readonly SimBroker[];
   /** When all was delivered; null when that never happened. */
   drainedAtMs: number | null = null;
   /** Port calls per second of virtual time while there was nothing to do. */
   idleCallsPerSecond = 0;
-  readonly #brokers: readonly SimBroker[];
+  /** Requests per second to a destination that was down for an hour, when nothing else was wrong. */
+  outageRequestsPerSecond = 0;
   readonly #fates: EventFates;
   readonly #writers: SimWriters;
   readonly #random: SeededRandom;
@@ -39,10 +41,10 @@ export class Simulation {
     const database = new SimDatabase(time, history, { durableClaims, claimLeaseMs });
     this.#random = root.fork();
     this.world = { time, history, faults, database, random: root.fork(), ...timing };
-    this.#brokers = scenario.brokers.map((options) => new SimBroker(options, this.world));
+    this.brokers = scenario.brokers.map((options) => new SimBroker(options, this.world));
     this.#fates = new EventFates(faults, slowKeys);
     this.#writers = new SimWriters(this.world, this.#fates);
-    this.slots = scenario.slots.map((_, index) => new SimSlot(index, this.world, scenario, this.#brokers, this.#fates));
+    this.slots = scenario.slots.map((_, index) => new SimSlot(index, this.world, scenario, this.brokers, this.#fates));
   }
 
   /** `isDrained` looks at the database and says whether all is delivered that can be. */
@@ -53,10 +55,12 @@ export class Simulation {
     }
     for (const plan of this.scenario.writes) time.after(plan.atMs, () => this.#writers.start(plan));
     for (const plan of this.scenario.timed) time.after(plan.atMs, () => this.#happen(plan));
+    this.#planOutage();
     const isHopeless = (): boolean => history.violations.length > 0 || time.steps > STEPS_MAX;
     await time.runUntil(this.scenario.calmFromMs, isHopeless);
     faults.isOn = false;
     this.#heal();
+    if (this.scenario.outage !== null) await this.#sitOut(this.scenario.outage, isHopeless);
     const deadlineMs = time.nowMs + drainWithinMs;
     while (this.drainedAtMs === null && time.nowMs < deadlineMs && !isHopeless()) {
       await time.runUntil(time.nowMs + LOOK_EVERY_MS, isHopeless);
@@ -67,11 +71,38 @@ export class Simulation {
     await this.#watchIdle(isHopeless);
   }
 
+  #planOutage(): void {
+    const { outage } = this.scenario;
+    const { time, faults, history } = this.world;
+    if (outage === null) return;
+    const broker = this.brokers[outage.target % this.brokers.length]!;
+    time.after(outage.atMs, () => {
+      faults.count("hour-long outage");
+      broker.beginOutage(outage.untilMs - time.nowMs);
+    });
+    for (const { atMs, kind, target } of outage.ends) {
+      const slot = this.slots[target % this.slots.length]!;
+      time.after(atMs, () => {
+        history.note(slot.process?.name ?? "world", `! ${kind}`);
+        if (kind === "crash") slot.process?.crash();
+        else void slot.stop();
+      });
+    }
+  }
+
   /** Processes that are paused wake up by themselves. */
   #heal(): void {
     this.world.history.note("faults", "are over");
     this.world.database.comeUp();
-    for (const broker of this.#brokers) broker.comeUp();
+    for (const broker of this.brokers) broker.comeUp();
+  }
+
+  async #sitOut({ untilMs, target }: OutagePlan, isHopeless: () => boolean): Promise<void> {
+    const { time } = this.world;
+    const broker = this.brokers[target % this.brokers.length]!;
+    const [requests, fromMs] = [broker.requests, time.nowMs];
+    await time.runUntil(untilMs, isHopeless);
+    this.outageRequestsPerSecond = ((broker.requests - requests) / (time.nowMs - fromMs)) * 1_000;
   }
 
   /** The first seconds belong to what was still on its way, and to processes that come back. */
@@ -93,7 +124,7 @@ export class Simulation {
     const { faults, history, database } = this.world;
     const { kind, forMs, amount, target } = plan;
     const slot = this.slots[target % this.slots.length]!;
-    const broker = this.#brokers[target % this.#brokers.length]!;
+    const broker = this.brokers[target % this.brokers.length]!;
     const { process } = slot;
     const needsProcess = PROCESS_FAULTS.includes(kind);
     if (needsProcess && process === null) return;
@@ -107,7 +138,8 @@ export class Simulation {
     else if (kind === "process clock step") {
       history.disturb(process!.name, kind);
       process?.stepWallClock(target % 2 === 0 ? amount : -amount);
-    } else if (kind === "database down") database.goDown(forMs);
+    } else if (kind === "instance taken for dead") database.takeForDead(process!.name);
+    else if (kind === "database down") database.goDown(forMs);
     else if (kind === "failover") this.#failOver(amount, forMs);
     else if (kind === "database clock forward") database.stepClock(amount);
     else if (kind === "database clock back") database.stepClock(-amount);
@@ -153,4 +185,11 @@ export class Simulation {
 }
 
 const ROW_FAULTS: readonly FaultKind[] = ["held row deleted", "held row marked", "dead letter replayed"];
-const PROCESS_FAULTS: readonly FaultKind[] = ["crash", "pause", "suspend", "graceful stop", "process clock step"];
+const PROCESS_FAULTS: readonly FaultKind[] = [
+  "crash",
+  "pause",
+  "suspend",
+  "graceful stop",
+  "process clock step",
+  "instance taken for dead",
+];

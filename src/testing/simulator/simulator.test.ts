@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import corpus from "./corpus.json" with { type: "json" };
-import { applyMutant, MUTANTS } from "./mutants.ts";
+import { applyMutant } from "./mutant.ts";
+import { MUTANTS } from "./mutants.ts";
 import { runSeed } from "./run-seed.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { SimProcess } from "./sim-process.ts";
@@ -31,9 +32,16 @@ describe("F7 the simulator", () => {
     }
   });
 
-  it("F7 seeds that failed once hold", () => checkSeeds(corpus.seeds));
+  it("F7 seeds that failed once hold", () => checkSeeds([...corpus.seeds, ...corpus.plain]));
 
   it("F7 fresh seeds hold", () => checkSeeds(Array.from({ length: FRESH_SEEDS }, (_, index) => FRESH_FROM + index)));
+
+  it("A4 F7 what is written while a destination is down for an hour is delivered afterwards, and no attempt is spent", async () => {
+    for (const seed of [3_000, 9_000]) {
+      const { fired, violations } = await runSeed(seed);
+      assert.deepEqual([fired["hour-long outage"], violations], [1, []], `seed ${seed}`);
+    }
+  });
 
   it("F7 every planted bug still has its place in the code", () => {
     assert.ok(MUTANTS.length >= 20);

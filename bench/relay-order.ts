@@ -1,0 +1,31 @@
+/** What the bench tells the relay's process. */
+export interface RelayRun {
+  readonly kind: "flag" | "openoutbox";
+  readonly until: "drained" | "idle for 20 s" | "told to stop";
+  /** Where to; absent: a publisher that acknowledges at once. */
+  readonly kafka?: KafkaTarget;
+  /** So many keys get a dead head before the start. */
+  readonly parkedKeys?: number;
+}
+
+export interface KafkaTarget {
+  readonly brokers: string;
+  readonly topic: string;
+  /** One of its own for each run: the ledger of another would tell of events that are long gone. */
+  readonly service: string;
+  readonly delivery: "exactly-once" | "at-least-once";
+  readonly transactionSize?: number;
+}
+
+/** What that process tells in the end. */
+export interface RelayResult {
+  /** What the publisher that acknowledges at once has seen. */
+  readonly delivered: number;
+  /** By the system's clock: processes are compared. */
+  readonly startedAtMs: number;
+  readonly ms: number;
+  readonly rssMb: number;
+  readonly cpuPercent: number;
+  /** What was sent while idle, and how much of it for the source rather than for the process. */
+  readonly statements: { readonly all: number; readonly source: number } | null;
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { DrainReport } from "../relay/relay.ts";
+import { missingHeapFlags } from "./heap-limits.ts";
+import { progressLine, showProgress } from "./progress.ts";
+import { resultOf } from "./run-once.ts";
+
+test("A19 the heap's limits are added unless somebody has set them", () => {
+  const both = ["--max-semi-space-size=32", "--max-old-space-size=128"];
+  assert.deepEqual(missingHeapFlags([], ""), both);
+  assert.deepEqual(missingHeapFlags(["--max_old_space_size=512"], ""), ["--max-semi-space-size=32"]);
+  assert.deepEqual(missingHeapFlags([], "--enable-source-maps --max-old-space-size=64"), ["--max-semi-space-size=32"]);
+  assert.deepEqual(missingHeapFlags(both, ""), []);
+});
+
+const DONE: DrainReport = { deadLetters: 0, retrying: 0, unreachable: [], blockedTopics: [], broken: [] };
+
+test("G2 the exit code tells what is left: 0 nothing, 5 something, 1 a destination that is gone", () => {
+  assert.deepEqual(resultOf(7, DONE), { code: 0, line: "7 events delivered" });
+  assert.deepEqual(resultOf(7, { ...DONE, deadLetters: 2 }), { code: 5, line: "7 events delivered; 2 dead letters" });
+  assert.equal(resultOf(0, { ...DONE, retrying: 1 }).code, 5);
+  assert.match(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).line, /what goes to kafka\/t waits for the topic/);
+  assert.equal(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).code, 5);
+  assert.equal(resultOf(0, { ...DONE, broken: ["a.outbox->kafka"] }).code, 5);
+  assert.equal(resultOf(0, { ...DONE, deadLetters: 2, unreachable: ["kafka"] }).code, 1);
+});
+
+test("G6 progress is a bar with counts, drawn on a terminal only", () => {
+  assert.equal(progressLine({ delivered: 1_234, failed: 0, total: null, isEstimate: false }), "delivered 1,234");
+  const half = progressLine({ delivered: 600, failed: 2, total: 1_200, isEstimate: true });
+  assert.equal(half, `${"█".repeat(12)}${"░".repeat(12)} 50 %  delivered 600 of about 1,200, 2 failed attempts`);
+  assert.match(progressLine({ delivered: 9, failed: 0, total: 3, isEstimate: false }), /100 % {2}delivered 9 of 9/);
+  assert.equal(progressLine({ delivered: 9, failed: 0, total: 3, isEstimate: true }), "delivered 9, more are waiting");
+  const written: string[] = [];
+  const end = showProgress({ isTTY: false, write: (text) => written.push(text) }, () => assert.fail("asked"));
+  end();
+  assert.equal(written.length, 0);
+  showProgress({ isTTY: true, write: (text) => written.push(text) }, () => ({
+    delivered: 0,
+    failed: 0,
+    total: 0,
+    isEstimate: false,
+  }))();
+  assert.deepEqual(written, ["\r\u001b[2K"], "the line is wiped at the end");
+});
+
+test("an old Node is told what it lacks", async () => {
+  const command = join(import.meta.dirname, "..", "..", "bin", "outbox-relay.js");
+  const script = `Object.defineProperty(process.versions, "node", { value: "22.21.9" }); import(${JSON.stringify(command)})`;
+  const result = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
+    execFile(process.execPath, ["-e", script], (error, _stdout, stderr) => resolve({ code: error?.code, stderr }));
+  });
+  assert.deepEqual(result, { code: 2, stderr: "outbox-relay: Node 22.21.9 is too old, 22.22 or later is needed.\n" });
+});

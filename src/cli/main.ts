@@ -1,0 +1,106 @@
+import { Command, CommanderError, Option } from "commander";
+import { ConfigProblems } from "../config/config-problems.ts";
+import { settingsHelp } from "../config/settings-help.ts";
+import { isRelayError, reasonOf } from "../core/errors.ts";
+import { EXIT, Exit } from "./exit.ts";
+import type { MigrateAction } from "./migrate-command.ts";
+import { VERSION } from "./version.ts";
+
+/** Runs the command line and ends the process with the code that the command gave. */
+export async function main(args: readonly string[]): Promise<never> {
+  let code: number = EXIT.ok;
+  const program = commands((result) => {
+    code = result;
+  });
+  try {
+    await program.parseAsync([...args], { from: "user" });
+  } catch (error) {
+    code = explain(error);
+  }
+  process.exit(code);
+}
+
+function commands(end: (code: number) => void): Command {
+  const program = new Command("outbox-relay")
+    .description("Carries events from the outbox tables of your database to the message broker.")
+    .version(VERSION, "-v, --version", "print the version")
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureHelp({ showGlobalOptions: true });
+  program
+    .command("run")
+    .description("deliver until stopped; everything is set by environment variables")
+    .option("--once", "deliver what is there and end: 0 all delivered, 5 something is left, 1 destination unreachable")
+    .option("--migrate", "create or update the relay's own schema first")
+    .addHelpText("after", () => `\n${settingsHelp()}`)
+    .action(async (options: { once?: boolean; migrate?: boolean }) => {
+      const { runCommand } = await import("./run-command.ts");
+      end(await runCommand(options));
+    });
+  program
+    .command("migrate")
+    .description("create, update or remove the relay's own schema, or show its version")
+    .argument("<action>", "up, down or status")
+    .option("--sql", "print the statements instead of running them")
+    .option("--to <version>", "stop at this version of the schema")
+    .addOption(new Option("-o, --output <form>", "of the status").choices(["text", "json"]).default("text"))
+    .action(async (action: string, options: { sql?: boolean; to?: string; output?: "text" | "json" }) => {
+      const { migrateCommand } = await import("./migrate-command.ts");
+      end(await migrateCommand(requireAction(action), options));
+    });
+  program
+    .command("adopt")
+    .description("go on with exactly-once delivery where ledger and database contradict, or after a restore")
+    .argument("[pipeline]", "only this one, as the log names it")
+    .option("--lane <number>", "only this lane")
+    .option("--as-copy", "this database is a copy that works beside its original")
+    .action(async (pipeline: string | undefined, options: { lane?: string; asCopy?: boolean }) => {
+      const { adoptCommand } = await import("./adopt-command.ts");
+      end(await adoptCommand(pipeline, options));
+    });
+  program
+    .command("dev")
+    .description("a demo on an embedded PostgreSQL, nothing to configure")
+    .action(async () => {
+      await import("./dev.ts");
+      // It goes on until Ctrl-C; when it has put everything away, the process has nothing left to do.
+      await new Promise((resolve) => process.once("beforeExit", resolve));
+    });
+  return program;
+}
+
+function requireAction(action: string): MigrateAction {
+  if (action === "up" || action === "down" || action === "status") return action;
+  throw new Exit(EXIT.usage, [`migrate ${action} is no command: write migrate up, migrate down or migrate status`]);
+}
+
+/** Codes of errors that a person mends in the settings, the grants or the schema. */
+const TO_BE_MENDED: ReadonlySet<string> = new Set([
+  "CONFIG_INVALID",
+  "SCHEMA_MISSING",
+  "SCHEMA_OLDER",
+  "SCHEMA_NEWER",
+  "GRANT_MISSING",
+  "DATABASE_REFUSED",
+  "TRANSACTIONS_REFUSED",
+  "LEDGER_UNFIT",
+]);
+
+/** Says what happened on standard error and returns the exit code. */
+function explain(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (error instanceof Exit) return complain(error.code, error.lines);
+  if (error instanceof ConfigProblems) return complain(EXIT.usage, error.problems);
+  if (!isRelayError(error))
+    return complain(EXIT.failed, [error instanceof Error ? (error.stack ?? error.message) : reasonOf(error)]);
+  const lines = [error.message];
+  if (error.code === "SCHEMA_MISSING" || error.code === "SCHEMA_OLDER") {
+    lines.push("Run `outbox-relay migrate up`, or start with `outbox-relay run --migrate`.");
+  }
+  return complain(TO_BE_MENDED.has(error.code) ? EXIT.usage : EXIT.failed, lines);
+}
+
+function complain(code: number, lines: readonly string[]): number {
+  process.stderr.write(lines.map((line) => `outbox-relay: ${line}\n`).join(""));
+  return code;
+}

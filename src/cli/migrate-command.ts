@@ -1,0 +1,53 @@
+import { migrationTarget } from "../config/migration-target.ts";
+import { migrateDown, migrateUp, migrationStatus, sqlOf } from "../postgres/migrations/migrate.ts";
+import type { Migration } from "../postgres/migrations/migration.ts";
+import type { Database } from "../postgres/pool.ts";
+import { EXIT } from "./exit.ts";
+import { withDatabase } from "./with-database.ts";
+
+interface MigrateOptions {
+  readonly sql?: boolean;
+  readonly to?: string;
+  readonly output?: "text" | "json";
+}
+
+export type MigrateAction = "up" | "down" | "status";
+
+/** `outbox-relay migrate up|down|status`. Data goes to standard output. */
+export async function migrateCommand(action: MigrateAction, options: MigrateOptions): Promise<number> {
+  const { database: target, relaySchema } = migrationTarget(process.env, { isOffline: options.sql ?? false });
+  const to = options.to === undefined ? undefined : Number(options.to);
+  if (options.sql) {
+    if (action === "status") return await withDatabase(target, (database) => showStatus(database, options));
+    print(sqlOf(action, relaySchema, to === undefined ? {} : { to }));
+    return EXIT.ok;
+  }
+  return await withDatabase(target, async (database) => {
+    if (action === "status") return await showStatus(database, options);
+    const steps = action === "up" ? await migrateUp(database, to) : await migrateDown(database, to ?? 0);
+    showSteps(action, relaySchema, steps);
+    return EXIT.ok;
+  });
+}
+
+function showSteps(action: "up" | "down", relaySchema: string, steps: readonly Migration[]): void {
+  if (steps.length === 0) print(`${relaySchema}: nothing to do\n`);
+  for (const { version, name } of steps) print(`${relaySchema}: ${action} ${version} ${name}\n`);
+}
+
+async function showStatus(database: Database, { output = "text" }: MigrateOptions): Promise<number> {
+  const status = await migrationStatus(database);
+  if (output === "json") {
+    print(`${JSON.stringify({ schema: database.relaySchema, ...status }, null, 2)}\n`);
+    return EXIT.ok;
+  }
+  const state = status.version === status.newest ? "up to date" : status.version === 0 ? "not there" : "not up to date";
+  print(`${database.relaySchema}: version ${status.version} of ${status.newest}, ${state}\n`);
+  for (const { version, name, appliedAt } of status.applied) print(`  ${version}  ${name}  applied ${appliedAt}\n`);
+  for (const { version, name } of status.pending) print(`  ${version}  ${name}  pending\n`);
+  return EXIT.ok;
+}
+
+function print(text: string): void {
+  process.stdout.write(text);
+}

@@ -1,0 +1,7 @@
+// Where the command begins. The heap is limited before anything large is loaded, because that starts the program anew.
+import { limitHeap } from "./heap-limits.ts";
+
+const args = process.argv.slice(2);
+if (args[0] === "run") limitHeap();
+const { main } = await import("./main.ts");
+await main(args);

@@ -1,0 +1,40 @@
+const BAR_CELLS = 24;
+const REDRAW_MS = 100;
+
+export interface ProgressCounts {
+  readonly delivered: number;
+  readonly failed: number;
+  /** Delivered and waiting ones together; null while nobody knows. */
+  readonly total: number | null;
+  readonly isEstimate: boolean;
+}
+
+/** One line for a person who watches. */
+export function progressLine({ delivered, failed, total, isEstimate }: ProgressCounts): string {
+  const count = (value: number) => value.toLocaleString("en-US");
+  const failures = failed === 0 ? "" : `, ${count(failed)} failed attempts`;
+  if (total === null || total === 0) return `delivered ${count(delivered)}${failures}`;
+  // Statistics lag behind: a bar that is full while more comes would be worse than none.
+  if (isEstimate && delivered >= total) return `delivered ${count(delivered)}, more are waiting${failures}`;
+  const share = Math.min(1, delivered / total);
+  const full = Math.round(share * BAR_CELLS);
+  const bar = "█".repeat(full) + "░".repeat(BAR_CELLS - full);
+  const whole = `${isEstimate ? "about " : ""}${count(Math.max(total, delivered))}`;
+  return `${bar} ${Math.floor(share * 100)} %  delivered ${count(delivered)} of ${whole}${failures}`;
+}
+
+interface Terminal {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+/** Draws the line again and again, only on a terminal. Returns the function that ends it and wipes the line. */
+export function showProgress(terminal: Terminal, counts: () => ProgressCounts): () => void {
+  if (!terminal.isTTY) return () => {};
+  const wipe = "\r\u001b[2K";
+  const timer = setInterval(() => terminal.write(wipe + progressLine(counts())), REDRAW_MS);
+  return () => {
+    clearInterval(timer);
+    terminal.write(wipe);
+  };
+}

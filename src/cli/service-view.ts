@@ -1,0 +1,109 @@
+import { brokersOf } from "../config/open-destination.ts";
+import type { ServiceConfig } from "../config/service-config.ts";
+import { systemClock } from "../core/clock.ts";
+import { BrokerCheck } from "../http/broker-check.ts";
+import { DatabaseCheck, type DatabaseState } from "../http/database-check.ts";
+import { type Health, healthOf } from "../http/health.ts";
+import type { HttpFaces } from "../http/server.ts";
+import { requireSchema } from "../postgres/migrations/migrate.ts";
+import type { Database } from "../postgres/pool.ts";
+import { Condition } from "../telemetry/condition.ts";
+import { Metrics, type PipelineEnds } from "../telemetry/metrics.ts";
+import { redactor } from "../telemetry/redaction.ts";
+import type { StoreWatch } from "../telemetry/watched-store.ts";
+import type { Engine } from "./engine.ts";
+import { VERSION } from "./version.ts";
+
+/** How long health and metrics wait for figures before they show the last known ones. */
+const FIGURES_MS = 1_000;
+
+/** What the service shows of itself: health, readiness, metrics. Knows the engine of the moment, if there is one. */
+export class ServiceView implements HttpFaces {
+  readonly #config: ServiceConfig;
+  readonly #condition = new Condition(systemClock);
+  readonly #database: DatabaseCheck;
+  readonly #schema: DatabaseCheck;
+  readonly #broker: BrokerCheck;
+  readonly #metrics: Metrics;
+  readonly #redact: (text: string) => string;
+  #engine: Engine | null = null;
+  #lastPollMs: number | null = null;
+
+  constructor(config: ServiceConfig, database: Database) {
+    this.#config = config;
+    this.#redact = redactor(config.secrets);
+    this.#database = new DatabaseCheck(systemClock, async () => {
+      await database.pool.query("select 1");
+    });
+    this.#schema = new DatabaseCheck(systemClock, () => requireSchema(database));
+    this.#broker = new BrokerCheck(systemClock, brokersOf(config.destination));
+    this.#metrics = new Metrics({
+      version: VERSION,
+      condition: this.#condition,
+      backlog: async () => (await this.#engine?.backlog.figures(FIGURES_MS)) ?? [],
+      pipelines: () => this.#engine?.pipelines ?? [],
+    });
+  }
+
+  /** Shows this engine from now on; null while there is none. What was known of the one before is forgotten. */
+  show(engine: Engine | null): void {
+    this.#engine = engine;
+    this.#condition.forget();
+    if (engine === null) return;
+    for (const ends of engine.pipelines) this.#metrics.expect(ends);
+    this.#condition.listen(engine.relay);
+    this.#metrics.listen(engine.relay);
+    engine.relay.on("BatchSettled", ({ delivered }) => {
+      if (delivered > 0) this.#broker.delivered();
+    });
+  }
+
+  /** The database was asked for work, and answered. */
+  polled(): void {
+    this.#lastPollMs = Date.now();
+    this.#database.answered();
+  }
+
+  watch({ pipeline, source }: PipelineEnds): StoreWatch {
+    return {
+      polled: (durationMs) => this.#metrics.polled(source, durationMs),
+      answered: () => {
+        this.polled();
+        this.#condition.answered(pipeline);
+      },
+    };
+  }
+
+  async health(): Promise<Health> {
+    const { destination, service } = this.#config;
+    const [database, backlog, isReachable] = await Promise.all([
+      this.#database.state(),
+      this.#engine?.backlog.figures(FIGURES_MS) ?? [],
+      this.#broker.isReachable(),
+    ]);
+    const health = healthOf({
+      service,
+      nowMs: Date.now(),
+      uptimeS: Math.floor(process.uptime()),
+      database,
+      lastPollMs: this.#lastPollMs,
+      pollIntervalMs: this.#engine?.pollIntervalMs ?? 0,
+      broken: this.#condition.brokenSources(),
+      circuits: this.#condition.openCircuits(),
+      unreachable: isReachable ? [] : [destination.name],
+      backlog,
+      remarks: this.#engine === null ? ["there is no table to read yet"] : [],
+    });
+    // Reasons quote what servers said, and nobody knows what that was.
+    return JSON.parse(this.#redact(JSON.stringify(health))) as Health;
+  }
+
+  async readiness(): Promise<DatabaseState> {
+    const { answers, reason } = await this.#schema.state();
+    return { answers, reason: reason === null ? null : this.#redact(reason) };
+  }
+
+  async metrics(): Promise<{ contentType: string; text: string }> {
+    return { contentType: this.#metrics.contentType, text: await this.#metrics.text() };
+  }
+}

@@ -1,0 +1,223 @@
+import { type FoundTable, TableFinder } from "../config/find-tables.ts";
+import { openDestination } from "../config/open-destination.ts";
+import type { ServiceConfig } from "../config/service-config.ts";
+import { systemClock } from "../core/clock.ts";
+import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+import type { Publisher } from "../ports/publisher.ts";
+import { migrateUp, requireSchema } from "../postgres/migrations/migrate.ts";
+import { type Database, openDatabase } from "../postgres/pool.ts";
+import { logEvents } from "../telemetry/log-events.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Repeats } from "../telemetry/repeats.ts";
+import { buildEngine, type Engine, type EngineParts } from "./engine.ts";
+import { ServiceView } from "./service-view.ts";
+
+interface ServiceOptions {
+  readonly config: ServiceConfig;
+  readonly logger: Logger;
+  readonly migrate: boolean;
+  /** A run for what is there and no more: it does not wait for a database, nor look for new tables. */
+  readonly once: boolean;
+}
+
+const CONNECT_PAUSE_MS = { first: 200, last: 5_000 };
+const LOOK_EVERY_MS = { complete: 60_000, incomplete: 5_000 };
+const RIGHTS_MS = 15_000;
+
+/**
+ * The relay as a service: waits for its database, finds the tables, delivers, and shows how it is. Errors that nobody
+ * but a person can mend are thrown; all others are told and tried again.
+ */
+export class Service {
+  readonly view: ServiceView;
+  readonly #options: ServiceOptions;
+  readonly #database: Database;
+  readonly #finder: TableFinder;
+  readonly #stopping = new AbortController();
+  readonly #fatal = Promise.withResolvers<never>();
+  #engine: Engine | null = null;
+  #tables: readonly FoundTable[] = [];
+  #mayUseTransactions = false;
+  #flushLogs: () => void = () => {};
+  #stopped: Promise<void> | null = null;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+    const { config } = options;
+    this.#database = openDatabase(config.database);
+    this.#finder = new TableFinder(this.#database, config.sources);
+    this.view = new ServiceView(config, this.#database);
+    this.#fatal.promise.catch(() => {});
+  }
+
+  /** Resolves with the engine ready to start; null when it was stopped before, or has no table to read yet. */
+  async prepare(): Promise<Engine | null> {
+    await this.#whenReachable(() => this.#requireSchema());
+    const tables = await this.#whenReachable(() => this.#find());
+    return tables === null ? null : await this.#renew(tables);
+  }
+
+  /** Delivers until stopped. Rejects when only a person can help. */
+  async run(): Promise<void> {
+    const engine = await this.prepare();
+    await engine?.relay.start();
+    await Promise.race([this.#lookForTables(), this.#fatal.promise]);
+  }
+
+  /** Hands everything over in good order. Legal at any time, also twice. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #requireSchema(): Promise<void> {
+    const { logger, migrate } = this.#options;
+    const steps = migrate ? await migrateUp(this.#database) : [];
+    if (steps.length > 0) logger.info({ migrations: steps.map(({ name }) => name) }, "the schema was migrated");
+    await requireSchema(this.#database);
+  }
+
+  /** Tries until the database answers, with growing pauses; null when stopped before. A run for once does not wait. */
+  async #whenReachable<T>(work: () => Promise<T>): Promise<T | null> {
+    const { logger, once } = this.#options;
+    const repeats = new Repeats(systemClock, 60_000);
+    let pauseMs = CONNECT_PAUSE_MS.first;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        const result = await work();
+        this.view.polled();
+        return result;
+      } catch (error) {
+        const mayPass = isRelayError(error, "DATABASE_UNREACHABLE") || isRelayError(error, "DATABASE_BUSY");
+        if (once || !mayPass) throw error;
+        const repeated = repeats.count(error.code);
+        const reason = reasonOf(error);
+        if (repeated !== null) logger.error({ reason, repeated }, "the database cannot be reached; it is tried again");
+        await systemClock.sleep(pauseMs, this.#stopping.signal);
+        pauseMs = Math.min(CONNECT_PAUSE_MS.last, pauseMs * 2);
+      }
+    }
+    return null;
+  }
+
+  /** Puts a relay for these tables in the place of the one before, which is stopped in good order first. */
+  async #renew(tables: readonly FoundTable[]): Promise<Engine | null> {
+    const { config, logger } = this.#options;
+    await this.#letGo();
+    this.#tables = tables;
+    for (const { schema, table, isThere } of tables) {
+      if (!isThere) logger.error({ schema, table }, "a table to read does not exist; it is looked for again");
+    }
+    if (tables.length === 0) {
+      logger.warn("no schema has an outbox table; they are looked for again");
+      return null;
+    }
+    const publisher = await openDestination(config.destination);
+    await this.#requireTransactions(publisher, tables.length * config.lanes);
+    if (this.#stopping.signal.aborted) {
+      await publisher.close();
+      return null;
+    }
+    const watch: EngineParts["watch"] = (ends) => this.view.watch(ends);
+    const engine = buildEngine({ config, database: this.#database, publisher, tables, watch });
+    this.#engine = engine;
+    this.view.show(engine);
+    this.#listen(engine);
+    const names = tables.map(({ schema, table, preset }) => `${schema}.${table} (${preset})`);
+    logger.info({ sources: names, destination: config.destination.name }, "reading");
+    return engine;
+  }
+
+  async #letGo(): Promise<void> {
+    const engine = this.#engine;
+    this.#engine = null;
+    this.view.show(null);
+    await engine?.relay.stop();
+    this.#flushLogs();
+  }
+
+  #listen({ relay }: Engine): void {
+    const { config, logger } = this.#options;
+    this.#flushLogs = logEvents(relay, { logger, clock: systemClock, events: config.log.events });
+    for (const name of ["SourceBroken", "LaneFailed"] as const) {
+      relay.on(name, ({ code, reason }) => {
+        if (code === "TRANSACTIONS_REFUSED" && !this.#mayUseTransactions) this.#fatal.reject(new Refused(reason));
+      });
+    }
+  }
+
+  /**
+   * A guarantee is never lowered in silence: without the rights for it the service does not start. Brokers that cannot be
+   * asked are no reason, the engine asks them again.
+   */
+  async #requireTransactions(publisher: Publisher, slots: number): Promise<void> {
+    const { destination } = this.#options.config;
+    if (publisher.transactions === undefined) {
+      if (destination.kind === "stdout" || destination.options.delivery !== "exactly-once") return;
+      throw new RelayError("TRANSACTIONS_REFUSED", `${publisher.name} offers no transactions`);
+    }
+    const patience = new AbortController();
+    try {
+      const silence = systemClock.sleep(RIGHTS_MS, patience.signal).then(() => "silent" as const);
+      const asked = publisher.transactions.prepare(slots);
+      if ((await Promise.race([asked, silence])) !== "silent") this.#mayUseTransactions = true;
+      else asked.catch(() => {});
+    } catch (error) {
+      if (!isRelayError(error, "TRANSACTIONS_REFUSED") && !isRelayError(error, "LEDGER_UNFIT")) return;
+      await publisher.close();
+      throw error;
+    } finally {
+      patience.abort();
+    }
+  }
+
+  /** A look for tables is a poll too: there may be nothing else to ask. */
+  async #find(): Promise<readonly FoundTable[]> {
+    const found = await this.#finder.find();
+    this.view.polled();
+    return found;
+  }
+
+  /** Ends when stopped. */
+  async #lookForTables(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const isComplete = this.#tables.length > 0 && this.#tables.every(({ isThere }) => isThere);
+      await systemClock.sleep(isComplete ? LOOK_EVERY_MS.complete : LOOK_EVERY_MS.incomplete, signal);
+      if (signal.aborted) return;
+      // A database that cannot be asked is told of by the sources.
+      const found = await this.#find().catch(() => null);
+      if (found === null || signal.aborted) continue;
+      if (isSame(found, this.#tables)) {
+        this.#tables = found;
+        continue;
+      }
+      this.#options.logger.info("the list of tables has changed");
+      const engine = await this.#renew(found);
+      if (!signal.aborted) await engine?.relay.start();
+    }
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#letGo();
+    await this.#database.close();
+  }
+}
+
+/** As the engine told it. */
+class Refused extends RelayError {
+  constructor(reason: string) {
+    super("TRANSACTIONS_REFUSED", reason.replace(/ \[TRANSACTIONS_REFUSED\].*$/, ""));
+  }
+}
+
+/** A missing table that appears under its name needs no new relay: its source begins by itself. */
+function isSame(found: readonly FoundTable[], served: readonly FoundTable[]): boolean {
+  const keys = (tables: readonly FoundTable[]) =>
+    tables
+      .map(({ schema, table, preset }) => JSON.stringify([schema, table, preset]))
+      .sort()
+      .join();
+  return keys(found) === keys(served);
+}

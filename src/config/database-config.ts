@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+import { reasonOf } from "../core/errors.ts";
+import type { DatabaseOptions } from "../postgres/pool.ts";
+import type { Settings } from "./settings.ts";
+
+type Tls = NonNullable<DatabaseOptions["ssl"]>;
+
+/** TLS by the words that every PostgreSQL client knows. They stand in the address or in PGSSLMODE. */
+const MODES = ["disable", "require", "verify-ca", "verify-full", "no-verify"] as const;
+type Mode = (typeof MODES)[number];
+
+/** How to reach the database. What is wrong is added to `problems`. */
+export function databaseConfig(settings: Settings, problems: string[]): DatabaseOptions {
+  const { DATABASE_URL, PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD, DATABASE_SCHEMA, SERVICE_NAME } = settings;
+  const own = { relaySchema: DATABASE_SCHEMA, applicationName: SERVICE_NAME };
+  if (DATABASE_URL === undefined) {
+    if (PGHOST === undefined && PGDATABASE === undefined) {
+      problems.push(
+        "DATABASE_URL is missing: write postgres://user:password@host:5432/database, or set PGHOST and PGDATABASE",
+      );
+    }
+    return defined({
+      ...own,
+      host: PGHOST,
+      port: PGPORT,
+      database: PGDATABASE,
+      user: PGUSER,
+      password: PGPASSWORD,
+      ssl: tlsOf(settings.PGSSLMODE, settings.PGSSLROOTCERT, problems),
+    });
+  }
+  const address = addressOf(DATABASE_URL);
+  if (address === null) {
+    const hint = "a special character in the password is written as %40 and the like";
+    problems.push(`DATABASE_URL cannot be used: write postgres://user:password@host:5432/database (${hint})`);
+    return own;
+  }
+  const { mode, rootCert } = takeTls(address, problems);
+  // The driver would take an address without a password for one with an empty password.
+  if (address.password === "" && PGPASSWORD !== undefined) address.password = encodeURIComponent(PGPASSWORD);
+  const ssl = tlsOf(mode ?? settings.PGSSLMODE, rootCert ?? settings.PGSSLROOTCERT, problems);
+  return defined({ ...own, url: address.href, ssl });
+}
+
+function addressOf(text: string): URL | null {
+  const address = URL.parse(text);
+  return address !== null && /^postgres(?:ql)?:$/.test(address.protocol) ? address : null;
+}
+
+/**
+ * Takes the words for TLS out of the address: the driver reads them in a way of its own, in which `require` means
+ * more than in every other client.
+ */
+function takeTls(address: URL, problems: string[]): { mode: Mode | undefined; rootCert: string | undefined } {
+  const words = address.searchParams;
+  const mode = words.get("sslmode") ?? undefined;
+  const rootCert = words.get("sslrootcert") ?? undefined;
+  words.delete("sslmode");
+  words.delete("sslrootcert");
+  if (mode === undefined || isMode(mode)) return { mode, rootCert };
+  problems.push(`DATABASE_URL has sslmode=${mode}: write one of ${MODES.join(", ")}`);
+  return { mode: undefined, rootCert };
+}
+
+function isMode(mode: string): mode is Mode {
+  return (MODES as readonly string[]).includes(mode);
+}
+
+function tlsOf(mode: Mode | undefined, rootCertFile: string | undefined, problems: string[]): Tls | undefined {
+  if (mode === undefined) return undefined;
+  if (mode === "disable") return false;
+  const ca = rootCertFile === undefined ? undefined : readRootCert(rootCertFile, problems);
+  if (mode === "no-verify" || (mode === "require" && ca === undefined)) return { rejectUnauthorized: false };
+  const trusted = ca === undefined ? {} : { ca };
+  // As in libpq: with a certificate to trust, `require` checks the chain, and only verify-full the host's name.
+  return mode === "verify-full" ? trusted : { ...trusted, checkServerIdentity: () => undefined };
+}
+
+function readRootCert(path: string, problems: string[]): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    problems.push(`PGSSLROOTCERT names a file that cannot be read: ${reasonOf(error)}`);
+    return undefined;
+  }
+}
+
+function defined<T extends object>(options: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
+import { type Database, openDatabase } from "../postgres/pool.ts";
+import { TableFinder } from "./find-tables.ts";
+import type { ServiceConfig } from "./service-config.ts";
+
+let server: PostgresServer;
+let database: Database;
+before(async () => {
+  server = await startPostgres({ version: 15 });
+  await server.query(`
+    create schema shop; create schema billing; create schema "Odd, one"; create schema outbox_relay; create schema empty;
+    create table shop.outbox (id int primary key, event_type text, payload text, published boolean, created_at timestamptz);
+    create table shop.outbox_events (event_id int primary key, event_name text, data text, status text, next_attempt_at timestamptz,
+      occurred_at timestamptz);
+    create table billing.outbox (id int primary key, intent jsonb, created_at timestamptz, delivered_at timestamptz);
+    create table billing.mine (id int primary key, event_type text, payload text, done boolean, created_at timestamptz);
+    create table "Odd, one".openoutbox_events (event_id uuid, partition_key text, status text, available_at timestamptz,
+      locked_by text, locked_at timestamptz);
+    create table outbox_relay.outbox (id int);
+    create view empty.outbox as select 1 as id`);
+  database = openDatabase({ url: server.url });
+});
+after(async () => {
+  await database.close();
+  await server[Symbol.asyncDispose]();
+});
+
+async function found(sources: Partial<ServiceConfig["sources"]>): Promise<string[]> {
+  const finder = new TableFinder(database, { schemas: [], tables: [], columns: {}, claimLeaseMs: null, ...sources });
+  const tables = await finder.find();
+  assert.deepEqual(await finder.find(), tables, "a second look finds the same");
+  return tables.map(({ schema, table, preset, isThere }) => `${schema}.${table} ${isThere ? preset : "missing"}`);
+}
+
+test("A15 the schemas' tables are found under all usual names, and their kind is told by their columns", async () => {
+  assert.deepEqual(await found({ schemas: ["shop", "billing", "Odd, one"] }), [
+    "Odd, one.openoutbox_events openoutbox",
+    "billing.outbox intent",
+    "shop.outbox flag",
+    "shop.outbox_events worker",
+  ]);
+});
+
+test("A15 * finds every schema but the relay's own", async () => {
+  assert.deepEqual(await found({ schemas: "*" }), [
+    "Odd, one.openoutbox_events openoutbox",
+    "billing.outbox intent",
+    "shop.outbox flag",
+    "shop.outbox_events worker",
+  ]);
+});
+
+test("A7 what is not there is listed under the name that it should have", async () => {
+  assert.deepEqual(await found({ schemas: ["nowhere", "shop", "empty"], tables: ["x.openoutbox_events"] }), [
+    "shop.outbox flag",
+    "shop.outbox_events worker",
+    "nowhere.outbox missing",
+    "empty.outbox missing",
+    "x.openoutbox_events missing",
+  ]);
+});
+
+test("A6 a table under a name of its own is found, by its own column names", async () => {
+  const columns = { flags: ["done"] };
+  assert.deepEqual(await found({ tables: ["billing.mine"], columns }), ["billing.mine flag"]);
+});

@@ -1,0 +1,108 @@
+import { DEFAULT_TIMING } from "../core/limits.ts";
+import type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "../publishers/kafka/kafka-config.ts";
+import { publishTimeoutFor } from "./lease-timing.ts";
+import { clientCredentials } from "./oauth-token.ts";
+import type { Settings } from "./settings.ts";
+
+export interface KafkaDestination {
+  readonly kind: "kafka";
+  readonly name: "kafka";
+  readonly options: KafkaPublisherOptions;
+}
+
+/** What is legal and still deserves a second look. */
+export function kafkaWarnings({ options: { sasl, tls } }: KafkaDestination): string[] {
+  if (sasl === undefined || tls !== false || sasl.mechanism.startsWith("SCRAM")) return [];
+  return ["KAFKA_PASSWORD or the token goes to the brokers in the clear: set KAFKA_SSL=true"];
+}
+
+export function kafkaOptions(settings: Settings, brokers: readonly string[], problems: string[]): KafkaDestination {
+  const { DELIVERY, KAFKA_COMPRESSION, KAFKA_LEDGER_TOPIC, SERVICE_NAME, TOPICS_CREATE } = settings;
+  const tls = tlsOf(settings, problems);
+  const sasl = saslOf(settings, problems);
+  return {
+    kind: "kafka",
+    name: "kafka",
+    options: {
+      name: "kafka",
+      brokers,
+      service: SERVICE_NAME,
+      delivery: DELIVERY ?? "exactly-once",
+      tls,
+      ...(sasl === null ? {} : { sasl }),
+      ...(TOPICS_CREATE === undefined ? {} : { createTopics: TOPICS_CREATE }),
+      ...(KAFKA_LEDGER_TOPIC === undefined ? {} : { ledger: { topic: KAFKA_LEDGER_TOPIC } }),
+      ...(KAFKA_COMPRESSION === undefined ? {} : { compression: KAFKA_COMPRESSION }),
+      ...timeoutsFor(settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs),
+    },
+  };
+}
+
+/** A broker's silence must be told with its reason before the engine gives the publish up, which the lease decides. */
+function timeoutsFor(leaseMs: number): { requestTimeoutMs: number; connectTimeoutMs: number } {
+  const publishMs = publishTimeoutFor(leaseMs);
+  return { requestTimeoutMs: Math.round(publishMs * 0.8), connectTimeoutMs: Math.round(publishMs * 0.6) };
+}
+
+function tlsOf(settings: Settings, problems: string[]): boolean | KafkaTls {
+  const { KAFKA_SSL, KAFKA_SSL_CA: ca, KAFKA_SSL_CERT: cert, KAFKA_SSL_KEY: key } = settings;
+  const passphrase = settings.KAFKA_SSL_KEY_PASSPHRASE;
+  if ((cert === undefined) !== (key === undefined)) {
+    const [there, missing] =
+      cert === undefined ? ["KAFKA_SSL_KEY", "KAFKA_SSL_CERT"] : ["KAFKA_SSL_CERT", "KAFKA_SSL_KEY"];
+    problems.push(`${there} is set and ${missing} is not: a certificate and its key only work together`);
+  }
+  const given = Object.entries({ ca, cert, key, passphrase }).filter(([, value]) => value !== undefined);
+  if (given.length > 0 && KAFKA_SSL === false) {
+    problems.push('KAFKA_SSL is "false" and there are certificates for it: remove one or the other');
+  }
+  if (given.length > 0) return Object.fromEntries(given) as KafkaTls;
+  return KAFKA_SSL ?? false;
+}
+
+function saslOf(settings: Settings, problems: string[]): KafkaSasl | null {
+  const { KAFKA_USERNAME: username, KAFKA_PASSWORD: password } = settings;
+  const mechanism = settings.KAFKA_SASL_MECHANISM ?? impliedMechanism(settings);
+  if (password !== undefined && username === undefined) {
+    problems.push("KAFKA_PASSWORD is set and KAFKA_USERNAME is not: set both or neither");
+    return null;
+  }
+  if (mechanism === null) return null;
+  if (mechanism === "OAUTHBEARER") return oauthOf(settings, problems);
+  if (username === undefined || password === undefined) {
+    const missing = username === undefined ? "KAFKA_USERNAME" : "KAFKA_PASSWORD";
+    problems.push(`KAFKA_SASL_MECHANISM ${mechanism} needs KAFKA_USERNAME and KAFKA_PASSWORD: ${missing} is missing`);
+    return null;
+  }
+  return { mechanism, username, password };
+}
+
+function impliedMechanism(settings: Settings): "PLAIN" | "OAUTHBEARER" | null {
+  if (settings.KAFKA_OAUTH_TOKEN !== undefined || settings.KAFKA_OAUTH_TOKEN_URL !== undefined) return "OAUTHBEARER";
+  return settings.KAFKA_USERNAME === undefined ? null : "PLAIN";
+}
+
+function oauthOf(settings: Settings, problems: string[]): KafkaSasl | null {
+  const { KAFKA_OAUTH_TOKEN, KAFKA_OAUTH_TOKEN_URL, KAFKA_OAUTH_CLIENT_ID, KAFKA_OAUTH_CLIENT_SECRET } = settings;
+  if (KAFKA_OAUTH_TOKEN !== undefined) return { mechanism: "OAUTHBEARER", token: KAFKA_OAUTH_TOKEN };
+  if (!KAFKA_OAUTH_TOKEN_URL || !KAFKA_OAUTH_CLIENT_ID || !KAFKA_OAUTH_CLIENT_SECRET) {
+    problems.push(
+      "KAFKA_SASL_MECHANISM OAUTHBEARER needs KAFKA_OAUTH_TOKEN, or KAFKA_OAUTH_TOKEN_URL with KAFKA_OAUTH_CLIENT_ID and KAFKA_OAUTH_CLIENT_SECRET",
+    );
+    return null;
+  }
+  const url = URL.parse(KAFKA_OAUTH_TOKEN_URL);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    problems.push(
+      `KAFKA_OAUTH_TOKEN_URL is ${JSON.stringify(KAFKA_OAUTH_TOKEN_URL)}: write an address like https://host/token`,
+    );
+    return null;
+  }
+  const token = clientCredentials({
+    url: url.href,
+    clientId: KAFKA_OAUTH_CLIENT_ID,
+    clientSecret: KAFKA_OAUTH_CLIENT_SECRET,
+    scope: settings.KAFKA_OAUTH_SCOPE ?? null,
+  });
+  return { mechanism: "OAUTHBEARER", token };
+}

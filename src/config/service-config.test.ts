@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import type { OutboxEvent } from "../core/event.ts";
+import { RETRY_PRESETS } from "../core/retry-policy.ts";
+import { ConfigProblems } from "./config-problems.ts";
+import type { Environment } from "./environment.ts";
+import { migrationTarget } from "./migration-target.ts";
+import { policyOf } from "./presets.ts";
+import { configFromEnvironment } from "./service-config.ts";
+
+const BASE = { DATABASE_URL: "postgres://me:pw@db:5433/shop", OUTBOX_SCHEMAS: "a,b", KAFKA_BROKERS: "k1:9092" };
+
+function problemsOf(env: Environment): string {
+  try {
+    configFromEnvironment(env);
+  } catch (error) {
+    assert.ok(error instanceof ConfigProblems, String(error));
+    return error.problems.join("\n");
+  }
+  return "";
+}
+
+function kafkaOf(env: Environment) {
+  const { destination } = configFromEnvironment({ ...BASE, ...env });
+  assert.ok(destination.kind === "kafka");
+  return destination.options;
+}
+
+test("A14 database, sources and destination are asked for by name when they are missing, all at once", () => {
+  const told = problemsOf({});
+  assert.match(told, /DATABASE_URL is missing: write postgres:/);
+  assert.match(told, /set OUTBOX_SCHEMAS to schema,schema or \*, or OUTBOX_TABLE/);
+  assert.match(told, /set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION/);
+});
+
+test("A14 the environment alone describes the whole service", () => {
+  const config = configFromEnvironment({ ...BASE, RETENTION: "7d", LANES: "8", PORT: "4000", RELAY_ID: "r1" });
+  assert.equal(config.database.url, "postgres://me:pw@db:5433/shop");
+  assert.equal(config.database.relaySchema, "outbox_relay");
+  assert.deepEqual(config.sources.schemas, ["a", "b"]);
+  assert.deepEqual([config.lanes, config.retentionMs, config.instanceName], [8, 604_800_000, "r1"]);
+  assert.deepEqual(config.http, { host: "127.0.0.1", port: 4_000 });
+  assert.deepEqual(kafkaOf({}).brokers, ["k1:9092"]);
+  assert.equal(kafkaOf({}).delivery, "exactly-once");
+  assert.equal(configFromEnvironment({ ...BASE, OUTBOX_SCHEMAS: "*" }).sources.schemas, "*");
+});
+
+test("A14 the PG variables do instead of an address, and fill what it leaves open", () => {
+  const { DATABASE_URL: _, ...rest } = BASE;
+  const pg = { PGHOST: "h", PGPORT: "5555", PGDATABASE: "d", PGUSER: "u", PGPASSWORD: "p" };
+  const { host, port, database, user, password } = configFromEnvironment({ ...rest, ...pg }).database;
+  assert.deepEqual([host, port, database, user, password], ["h", 5_555, "d", "u", "p"]);
+  const filled = configFromEnvironment({ ...BASE, DATABASE_URL: "postgres://me@db/shop", PGPASSWORD: "a/b" });
+  assert.equal(filled.database.url, "postgres://me:a%2Fb@db/shop");
+});
+
+test("A20 TLS to Postgres means what it means in every other client, in the address as in PGSSLMODE", () => {
+  const sslOf = (env: Environment) => configFromEnvironment({ ...BASE, ...env }).database.ssl;
+  assert.equal(sslOf({}), undefined);
+  assert.equal(sslOf({ PGSSLMODE: "disable" }), false);
+  assert.deepEqual(sslOf({ PGSSLMODE: "require" }), { rejectUnauthorized: false });
+  assert.deepEqual(sslOf({ PGSSLMODE: "verify-full" }), {});
+  const inAddress = { DATABASE_URL: "postgres://me:pw@db/shop?sslmode=require&application_name=x" };
+  assert.deepEqual(sslOf(inAddress), { rejectUnauthorized: false });
+  assert.equal(
+    configFromEnvironment({ ...BASE, ...inAddress }).database.url,
+    "postgres://me:pw@db/shop?application_name=x",
+  );
+  assert.match(
+    problemsOf({ ...BASE, DATABASE_URL: "postgres://db/shop?sslmode=prefer" }),
+    /sslmode=prefer: write one of/,
+  );
+  assert.match(problemsOf({ ...BASE, PGSSLMODE: "prefer" }), /^PGSSLMODE is "prefer": write disable, require/);
+  assert.match(problemsOf({ ...BASE, PGSSLMODE: "verify-ca", PGSSLROOTCERT: "/no/ca" }), /PGSSLROOTCERT names a file/);
+});
+
+test("A14 an address that is none is refused without being shown", () => {
+  const told = problemsOf({ ...BASE, DATABASE_URL: "mysql://root:hunter2@h/d" });
+  assert.match(told, /DATABASE_URL cannot be used: write postgres:/);
+  assert.doesNotMatch(told, /hunter2/);
+});
+
+test("G2 the destination's scheme says which it is; an unknown one is told which there are", () => {
+  const { KAFKA_BROKERS: _, ...none } = BASE;
+  const by = (address: string, more: Environment = {}) =>
+    configFromEnvironment({ ...none, ...more, OUTBOX_DESTINATION: address }).destination;
+  assert.equal(by("stdout:").kind, "stdout");
+  const kafka = by("kafka://h1:1,[::1]:2,h3");
+  assert.ok(kafka.kind === "kafka");
+  assert.deepEqual(kafka.options.brokers, ["h1:1", "[::1]:2", "h3:9092"]);
+  const typed = by("h1:1", { PUBLISHER_TYPE: "kafka" });
+  assert.ok(typed.kind === "kafka" && typed.options.brokers[0] === "h1:1");
+  const unknown = problemsOf({ ...none, OUTBOX_DESTINATION: "amqp://u:hunter2@h" });
+  assert.match(unknown, /OUTBOX_DESTINATION begins with "amqp:": write kafka:\/\/host:port or stdout:/);
+  assert.doesNotMatch(unknown, /hunter2/);
+  assert.match(problemsOf({ ...none, OUTBOX_DESTINATION: "kafka" }), /has no scheme/);
+  assert.match(
+    problemsOf({ ...none, OUTBOX_DESTINATION: "stdout:", DELIVERY: "exactly-once" }),
+    /stdout cannot do that/,
+  );
+  assert.match(problemsOf({ ...BASE, OUTBOX_DESTINATION: "kafka://other:1" }), /name different destinations/);
+  assert.equal(problemsOf({ ...BASE, OUTBOX_DESTINATION: "kafka://k1:9092" }), "");
+  assert.match(problemsOf({ ...BASE, KAFKA_BROKERS: "k1:99999,x y" }), /KAFKA_BROKERS.*"k1:99999", "x y"/);
+});
+
+test("A20 Kafka's logins need all of their parts", () => {
+  const user = { KAFKA_USERNAME: "u", KAFKA_PASSWORD: "pass" };
+  assert.deepEqual(kafkaOf({ ...user, KAFKA_SASL_MECHANISM: "scram-sha-256" }).sasl, {
+    mechanism: "SCRAM-SHA-256",
+    username: "u",
+    password: "pass",
+  });
+  assert.equal(kafkaOf(user).sasl?.mechanism, "PLAIN");
+  const warned = (env: Environment) => configFromEnvironment({ ...BASE, ...user, ...env }).warnings.length;
+  assert.deepEqual(
+    [warned({}), warned({ KAFKA_SSL: "true" }), warned({ KAFKA_SASL_MECHANISM: "SCRAM-SHA-256" })],
+    [1, 0, 0],
+  );
+  assert.equal(kafkaOf({}).sasl, undefined);
+  assert.deepEqual(kafkaOf({ KAFKA_OAUTH_TOKEN: "t" }).sasl, { mechanism: "OAUTHBEARER", token: "t" });
+  assert.match(problemsOf({ ...BASE, KAFKA_PASSWORD: "pass" }), /KAFKA_PASSWORD is set and KAFKA_USERNAME is not/);
+  assert.match(problemsOf({ ...BASE, KAFKA_SASL_MECHANISM: "PLAIN" }), /needs KAFKA_USERNAME and KAFKA_PASSWORD/);
+  assert.match(problemsOf({ ...BASE, KAFKA_USERNAME: "u" }), /KAFKA_PASSWORD is missing/);
+  assert.match(problemsOf({ ...BASE, KAFKA_SASL_MECHANISM: "OAUTHBEARER" }), /needs KAFKA_OAUTH_TOKEN, or/);
+  assert.match(problemsOf({ ...BASE, KAFKA_SASL_MECHANISM: "GSSAPI" }), /write PLAIN, SCRAM-SHA-256/);
+});
+
+test("A20 certificates switch TLS to Kafka on, and come in pairs", () => {
+  const PEM = "-----BEGIN X-----\\nabc\\n-----END X-----";
+  const pem = PEM.replaceAll("\\n", "\n");
+  assert.equal(kafkaOf({}).tls, false);
+  assert.equal(kafkaOf({ KAFKA_SSL: "yes" }).tls, true);
+  assert.deepEqual(kafkaOf({ KAFKA_SSL_CA: PEM }).tls, { ca: pem });
+  assert.deepEqual(kafkaOf({ KAFKA_SSL_CERT: PEM, KAFKA_SSL_KEY: PEM }).tls, { cert: pem, key: pem });
+  assert.match(problemsOf({ ...BASE, KAFKA_SSL_CERT: PEM }), /KAFKA_SSL_CERT is set and KAFKA_SSL_KEY is not/);
+  assert.match(problemsOf({ ...BASE, KAFKA_SSL: "false", KAFKA_SSL_CA: PEM }), /KAFKA_SSL is "false" and there are/);
+});
+
+test("A20 tokens are asked for by client credentials, shared while fresh and renewed in time", async () => {
+  const requests: { authorization: string | undefined; body: string }[] = [];
+  let answer = { status: 200, body: JSON.stringify({ access_token: "t1", expires_in: 3_600 }) };
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk) => {
+      body += chunk;
+    });
+    request.on("end", () => {
+      requests.push({ authorization: request.headers.authorization, body });
+      response.writeHead(answer.status, { "content-type": "application/json" }).end(answer.body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`;
+    const env = { KAFKA_OAUTH_TOKEN_URL: url, KAFKA_OAUTH_CLIENT_ID: "id", KAFKA_OAUTH_CLIENT_SECRET: "se:cret" };
+    const tokenOf = (more: Environment = {}) => {
+      const { sasl } = kafkaOf({ ...env, ...more });
+      assert.ok(sasl?.mechanism === "OAUTHBEARER" && typeof sasl.token === "function");
+      return sasl.token;
+    };
+    const token = tokenOf({ KAFKA_OAUTH_SCOPE: "kafka" });
+    assert.deepEqual(await Promise.all([token(), token()]), ["t1", "t1"]);
+    assert.equal(await token(), "t1");
+    assert.equal(requests.length, 1);
+    assert.equal(requests[0]?.authorization, `Basic ${Buffer.from("id:se%3Acret").toString("base64")}`);
+    assert.equal(requests[0]?.body, "grant_type=client_credentials&scope=kafka");
+    answer = { status: 401, body: "{}" };
+    await assert.rejects(tokenOf()(), /No token came from .*: it answered 401 \[DESTINATION_UNREACHABLE\]/);
+    answer = { status: 200, body: JSON.stringify({ access_token: "t2" }) };
+    const shortLived = tokenOf();
+    await shortLived();
+    await shortLived();
+    assert.equal(requests.length, 4, "one without a life is asked for each time");
+  } finally {
+    server.close();
+  }
+});
+
+test("the table's preset gives the defaults, and what is set on purpose wins", () => {
+  const unset = configFromEnvironment(BASE).policy;
+  const flag = policyOf("flag", unset);
+  assert.deepEqual([flag.batchSize, flag.pollIntervalMs, flag.onExhausted, flag.idHeader], [500, 500, "park", null]);
+  assert.equal(flag.retry, RETRY_PRESETS.flag);
+  const open = policyOf("openoutbox", unset);
+  assert.deepEqual([open.batchSize, open.onExhausted, open.idHeader], [100, "skip", "X-Event-ID"]);
+  assert.equal(open.retry, RETRY_PRESETS.openoutbox);
+  assert.deepEqual(
+    [policyOf("worker", unset).pollIntervalMs, policyOf("intent", unset).retry.kind],
+    [5_000, "schedule"],
+  );
+  const set = configFromEnvironment({ ...BASE, MAX_RETRIES: "3", BATCH_SIZE: "7", ON_EXHAUSTED: "block" }).policy;
+  const mine = policyOf("openoutbox", set);
+  assert.deepEqual([mine.batchSize, mine.onExhausted], [7, "block"]);
+  assert.deepEqual(mine.retry, { ...RETRY_PRESETS.openoutbox, attemptsMax: 3 });
+  const longer = configFromEnvironment({ ...BASE, RETRY_INITIAL_DELAY_MS: "10m" }).policy;
+  assert.ok(policyOf("flag", longer).retry.kind === "exponential");
+  assert.match(
+    problemsOf({ ...BASE, RETRY_INITIAL_DELAY_MS: "10s", RETRY_MAX_DELAY_MS: "1s" }),
+    /RETRY_INITIAL_DELAY_MS \(10000 ms\) is above RETRY_MAX_DELAY_MS/,
+  );
+});
+
+test("A16 templates for topic, key and headers are compiled at the start, or refused", () => {
+  const { templates } = configFromEnvironment({
+    ...BASE,
+    TOPIC_TEMPLATE: "outbox.{type}",
+    KEY_TEMPLATE: "{header:tenant}",
+    HEADERS_TEMPLATE: "x-from={schema}.{table},x-id={id}",
+  });
+  const event: OutboxEvent = {
+    id: "1",
+    type: "t",
+    key: "k",
+    payload: Buffer.alloc(0),
+    headers: { tenant: "acme" },
+    correlationId: null,
+    createdAt: null,
+  };
+  const source = { schema: "s", table: "o" };
+  assert.equal(templates.topic?.(event, source), "outbox.t");
+  assert.equal(templates.key?.(event, source), "acme");
+  assert.equal(templates.headers["x-from"]?.(event, source), "s.o");
+  const json = configFromEnvironment({ ...BASE, HEADERS_TEMPLATE: '{"a": "{type},{id}"}' }).templates;
+  assert.equal(json.headers.a?.(event, source), "t,1");
+  assert.match(problemsOf({ ...BASE, TOPIC_TEMPLATE: "{typ}" }), /^TOPIC_TEMPLATE: .*did you mean \{type\}/);
+});
+
+test("B5 the Open Outbox Relay's own variables are enough", () => {
+  const config = configFromEnvironment({
+    STORAGE_URL: "postgres://h/d",
+    PUBLISHER_TYPE: "kafka",
+    PUBLISHER_URL: "k:9092",
+    POLL_INTERVAL: "250ms",
+    LEASE_TIMEOUT: "3m",
+    RETRY_BASE_DELAY: "2s",
+    RETRY_MAX_DELAY: "24h",
+    RETRY_JITTER: "0.2",
+    SERVER_PORT: "9000",
+  });
+  assert.deepEqual(config.sources.tables, ["public.openoutbox_events"]);
+  assert.equal(config.sources.claimLeaseMs, 180_000);
+  assert.equal(config.http.port, 9_000);
+  const { pollIntervalMs, retry } = policyOf("openoutbox", config.policy);
+  assert.equal(pollIntervalMs, 250);
+  assert.deepEqual(retry, { ...RETRY_PRESETS.openoutbox, initialMs: 2_000, jitter: 0.2 });
+});
+
+test("A6 columns of one's own are named by what they hold", () => {
+  const { columns } = configFromEnvironment({ ...BASE, OUTBOX_COLUMNS: "id=No,flags=done+sent,key=none" }).sources;
+  assert.deepEqual(columns, { id: "No", flags: ["done", "sent"], key: null });
+  assert.match(problemsOf({ ...BASE, OUTBOX_COLUMNS: "ids=No" }), /unknown word "ids", did you mean id\?/);
+});
+
+test("names that PostgreSQL cannot take are refused before anything is asked", () => {
+  assert.match(problemsOf({ ...BASE, DATABASE_SCHEMA: "s".repeat(64) }), /DATABASE_SCHEMA/);
+  assert.match(problemsOf({ ...BASE, OUTBOX_SCHEMAS: "s".repeat(64) }), /OUTBOX_SCHEMAS: .* is no name/);
+  assert.match(problemsOf({ ...BASE, OUTBOX_TABLE: "a.b.c" }), /OUTBOX_TABLE: "a.b.c" is no table name/);
+  assert.match(problemsOf({ ...BASE, OUTBOX_SCHEMAS: "a,*" }), /OUTBOX_SCHEMAS has \* and other names/);
+});
+
+test("what must be shorter than the lease shrinks with it, and a stop fits into its time", () => {
+  const { timing, database } = configFromEnvironment({ ...BASE, LEASE_TIMEOUT: "2s", SHUTDOWN_TIMEOUT_MS: "1000" });
+  assert.ok(timing.leaseMarginMs! < 2_000 && timing.publishTimeoutMs! < 2_000);
+  assert.ok(database.timeouts!.statementMs! < 1_000, "below half the lease");
+  assert.ok(timing.shutdownMs! * 1.5 < 1_000);
+  assert.ok(kafkaOf({ LEASE_TIMEOUT: "2s" }).requestTimeoutMs! < timing.publishTimeoutMs!);
+  assert.deepEqual([kafkaOf({}).requestTimeoutMs, kafkaOf({}).connectTimeoutMs], [4_000, 3_000]);
+});
+
+test("G3 migrations need a database and nothing else; printing them needs none", () => {
+  const { database, relaySchema } = migrationTarget(
+    { DATABASE_URL: "postgres://h/d", DATABASE_SCHEMA: "mine" },
+    { isOffline: false },
+  );
+  assert.deepEqual([database.url, relaySchema], ["postgres://h/d", "mine"]);
+  assert.equal(migrationTarget({}, { isOffline: true }).relaySchema, "outbox_relay");
+  assert.throws(() => migrationTarget({}, { isOffline: false }), /DATABASE_URL is missing/);
+});

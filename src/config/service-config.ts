@@ -1,0 +1,134 @@
+import { hostname } from "node:os";
+import { reasonOf } from "../core/errors.ts";
+import { DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
+import { parseTableName, quoteIdentifier } from "../postgres/identifiers.ts";
+import type { DatabaseOptions } from "../postgres/pool.ts";
+import { compileTemplate, type Template } from "../routing/template.ts";
+import type { ColumnNames } from "../sources/postgres/column-names.ts";
+import { columnsConfig } from "./columns-config.ts";
+import { ConfigProblems } from "./config-problems.ts";
+import { databaseConfig } from "./database-config.ts";
+import { type DestinationConfig, destinationConfig } from "./destination-config.ts";
+import { type Environment, readSettings } from "./environment.ts";
+import { kafkaWarnings } from "./kafka-destination.ts";
+import { databaseTimeoutsFor, timingFor } from "./lease-timing.ts";
+import type { ExplicitPolicy } from "./presets.ts";
+import type { Settings } from "./settings.ts";
+
+/** All that the service needs to know, checked. Wherever it came from, the rest of the program sees only this. */
+export interface ServiceConfig {
+  readonly service: string;
+  readonly instanceName: string;
+  readonly database: DatabaseOptions;
+  readonly http: { readonly host: string; readonly port: number };
+  readonly log: { readonly level: Settings["LOG_LEVEL"]; readonly events: Settings["LOG_EVENTS"] };
+  readonly sources: {
+    readonly schemas: readonly string[] | "*";
+    readonly tables: readonly string[];
+    readonly columns: ColumnNames;
+    /** Of the claims in an Open Outbox table; null for its own default. */
+    readonly claimLeaseMs: number | null;
+  };
+  readonly destination: DestinationConfig;
+  readonly templates: MessageTemplates;
+  readonly policy: ExplicitPolicy;
+  readonly lanes: number;
+  readonly limits: Partial<Limits>;
+  readonly timing: Partial<Timing>;
+  readonly retentionMs: number | null;
+  readonly shutdownMs: number;
+  /** Values that no log line may show. */
+  readonly secrets: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+interface MessageTemplates {
+  readonly topic: Template | null;
+  readonly key: Template | null;
+  readonly headers: Readonly<Record<string, Template>>;
+}
+
+/** Throws ConfigProblems with everything that is wrong. */
+export function configFromEnvironment(env: Environment): ServiceConfig {
+  const { settings, secrets, warnings } = readSettings(env);
+  const problems: string[] = [];
+  const leaseMs = settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs;
+  const destination = destinationConfig(settings, problems);
+  const config = {
+    service: settings.SERVICE_NAME,
+    instanceName: settings.RELAY_ID ?? `${hostname()}/${process.pid}`,
+    database: { ...databaseConfig(settings, problems), timeouts: databaseTimeoutsFor(leaseMs) },
+    http: { host: settings.HOST, port: settings.PORT },
+    log: { level: settings.LOG_LEVEL, events: settings.LOG_EVENTS },
+    sources: sourcesConfig(settings, env, problems),
+    templates: templatesConfig(settings, problems),
+    policy: explicitPolicy(settings, problems),
+    lanes: settings.LANES,
+    limits: settings.TRANSACTION_SIZE === undefined ? {} : { transactionSize: settings.TRANSACTION_SIZE },
+    timing: timingFor(leaseMs, settings.SHUTDOWN_TIMEOUT_MS),
+    retentionMs: settings.RETENTION ?? null,
+    shutdownMs: settings.SHUTDOWN_TIMEOUT_MS,
+    secrets,
+  };
+  checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
+  if (destination === null || problems.length > 0) throw new ConfigProblems(problems);
+  const remarks = destination.kind === "kafka" ? kafkaWarnings(destination) : [];
+  return { ...config, destination, warnings: [...warnings, ...remarks] };
+}
+
+function sourcesConfig(settings: Settings, env: Environment, problems: string[]): ServiceConfig["sources"] {
+  const { OUTBOX_SCHEMAS, OUTBOX_TABLE } = settings;
+  const columns = columnsConfig(settings.OUTBOX_COLUMNS, problems);
+  const claimLeaseMs = settings.LEASE_TIMEOUT ?? null;
+  const own = { columns, claimLeaseMs };
+  const isAll = OUTBOX_SCHEMAS?.includes("*") ?? false;
+  if (isAll && OUTBOX_SCHEMAS!.length > 1) {
+    problems.push("OUTBOX_SCHEMAS has * and other names: * alone takes every schema that has an outbox table");
+  }
+  for (const schema of OUTBOX_SCHEMAS ?? []) checked(problems, "OUTBOX_SCHEMAS", () => quoteIdentifier(schema));
+  if (OUTBOX_TABLE !== undefined) checked(problems, "OUTBOX_TABLE", () => parseTableName(OUTBOX_TABLE));
+  // Whoever comes from the Open Outbox Relay has its variables and its table, which needs no naming there.
+  const isDropIn = env.STORAGE_URL !== undefined && OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined;
+  if (isDropIn) return { schemas: [], tables: ["public.openoutbox_events"], ...own };
+  if (OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined) {
+    problems.push("The sources are missing: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE to schema.table");
+  }
+  const tables = OUTBOX_TABLE === undefined ? [] : [OUTBOX_TABLE];
+  return { schemas: isAll ? "*" : [...new Set(OUTBOX_SCHEMAS)], tables, ...own };
+}
+
+function templatesConfig(settings: Settings, problems: string[]): MessageTemplates {
+  const compiled = (name: string, text: string | undefined): Template | null =>
+    text === undefined ? null : (checked(problems, name, () => compileTemplate(text)) ?? null);
+  const headers = Object.entries(settings.HEADERS_TEMPLATE ?? {}).flatMap(([header, text]) => {
+    const template = compiled("HEADERS_TEMPLATE", text);
+    return template === null ? [] : [[header, template] as const];
+  });
+  return {
+    topic: compiled("TOPIC_TEMPLATE", settings.TOPIC_TEMPLATE),
+    key: compiled("KEY_TEMPLATE", settings.KEY_TEMPLATE),
+    headers: Object.fromEntries(headers),
+  };
+}
+
+function explicitPolicy(settings: Settings, problems: string[]): ExplicitPolicy {
+  const { RETRY_INITIAL_DELAY_MS: initialMs, RETRY_MAX_DELAY_MS: maxMs } = settings;
+  if (initialMs !== undefined && maxMs !== undefined && initialMs > maxMs) {
+    problems.push(`RETRY_INITIAL_DELAY_MS (${initialMs} ms) is above RETRY_MAX_DELAY_MS (${maxMs} ms): lower it`);
+  }
+  return {
+    pollIntervalMs: settings.POLL_INTERVAL_MS,
+    batchSize: settings.BATCH_SIZE,
+    onExhausted: settings.ON_EXHAUSTED,
+    retry: { attemptsMax: settings.MAX_RETRIES, initialMs, maxMs, jitter: settings.RETRY_JITTER },
+  };
+}
+
+function checked<T>(problems: string[], name: string, check: () => T): T | undefined {
+  try {
+    return check();
+  } catch (error) {
+    problems.push(`${name}: ${reasonOf(error).replace(/ \[CONFIG_INVALID\].*$/, "")}`);
+    return undefined;
+  }
+}

@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { after, before, test } from "node:test";
+import { freePort } from "../../test/servers/free-port.ts";
+import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
+import { isRelayError } from "../core/errors.ts";
+import { BrokerCheck } from "./broker-check.ts";
+import { DatabaseCheck } from "./database-check.ts";
+import { type HealthFacts, healthOf } from "./health.ts";
+import { type HttpFaces, type HttpServer, startHttpServer } from "./server.ts";
+
+const NOW = Date.parse("2026-01-10T12:00:00Z");
+const FACTS: HealthFacts = {
+  service: "outbox-relay",
+  nowMs: NOW,
+  uptimeS: 3_600,
+  database: { answers: true, reason: null },
+  lastPollMs: NOW - 1_000,
+  pollIntervalMs: 500,
+  broken: [],
+  circuits: [],
+  unreachable: [],
+  backlog: [],
+  remarks: [],
+};
+const counted = (pending: number, isEstimate = false) => ({
+  source: "a.outbox",
+  schema: "a",
+  last: { pending, isEstimate, oldestAgeMs: null, dead: 0 },
+  lagMs: 0,
+});
+
+test("A18 a healthy relay, idle or not, says exactly what was agreed", () => {
+  assert.deepEqual(healthOf({ ...FACTS, backlog: [counted(3), counted(4)] }), {
+    status: "healthy",
+    service: "outbox-relay",
+    timestamp: "2026-01-10T12:00:00.000Z",
+    uptime: 3_600,
+    lastPollTime: "2026-01-10T11:59:59.000Z",
+    unpublishedEventCount: 7,
+  });
+  assert.equal(healthOf({ ...FACTS, backlog: [counted(0)] }).status, "healthy");
+});
+
+test("A18 A7 what is broken in part is degraded and named", () => {
+  const broken = [{ pipeline: "b.outbox->kafka", code: "TABLE_MISSING", reason: "it does not exist" } as const];
+  const degraded = healthOf({ ...FACTS, broken });
+  assert.equal(degraded.status, "degraded");
+  assert.deepEqual(degraded.problems, [{ part: "source", name: "b.outbox->kafka", reason: "it does not exist" }]);
+  const circuits = [{ destination: "kafka", topic: "t", reason: "unknown topic" }];
+  assert.equal(healthOf({ ...FACTS, circuits }).problems?.[0]?.name, "kafka topic t");
+  const silent = healthOf({ ...FACTS, unreachable: ["kafka"] });
+  assert.deepEqual([silent.status, silent.problems?.length], ["degraded", 1]);
+  const told = { ...FACTS, unreachable: ["kafka"], circuits: [{ destination: "kafka", topic: null, reason: "down" }] };
+  assert.equal(healthOf(told).problems?.length, 1, "one trouble is told once");
+});
+
+test("A18 a database that does not answer, and a poll too long ago, are unhealthy", () => {
+  const gone = healthOf({ ...FACTS, database: { answers: false, reason: "refused" } });
+  assert.deepEqual(
+    [gone.status, gone.problems?.[0]],
+    ["unhealthy", { part: "database", name: "postgres", reason: "refused" }],
+  );
+  assert.equal(gone.unpublishedEventCount, null, "nobody could count");
+  assert.equal(healthOf({ ...FACTS, lastPollMs: NOW - 30_000 }).status, "healthy");
+  assert.equal(healthOf({ ...FACTS, lastPollMs: NOW - 30_001 }).status, "unhealthy");
+  const slow = { ...FACTS, pollIntervalMs: 20_000, lastPollMs: NOW - 60_000 };
+  assert.equal(healthOf(slow).status, "healthy", "three intervals are allowed where they are longer");
+  assert.equal(healthOf({ ...FACTS, uptimeS: 2, lastPollMs: null }).status, "degraded");
+  assert.equal(healthOf({ ...FACTS, uptimeS: 31, lastPollMs: null }).status, "unhealthy");
+});
+
+test("A18 a relay that nobody could count yet is not called healthy, and its number is none", () => {
+  const early = healthOf({ ...FACTS, backlog: [{ ...counted(0), last: null }] });
+  assert.deepEqual([early.status, early.unpublishedEventCount], ["degraded", null]);
+  assert.equal(early.problems?.[0]?.reason, "nobody has counted yet");
+});
+
+test("A18 a count that is an estimate says so", () => {
+  const health = healthOf({ ...FACTS, backlog: [counted(1_000_000, true)] });
+  assert.deepEqual([health.unpublishedEventCount, health.isEstimate], [1_000_000, true]);
+});
+
+class SetClock implements Clock {
+  nowMs = 0;
+  wallMs = () => this.nowMs;
+  monotonicMs = () => this.nowMs;
+  sleep = async () => {};
+}
+
+test("A18 a database that hangs is not waited for, and is not asked while the relay's work shows that it answers", async () => {
+  const clock = new SetClock();
+  let asked = 0;
+  const check = new DatabaseCheck(clock, () => {
+    asked += 1;
+    return new Promise<void>(() => {});
+  });
+  check.answered();
+  clock.nowMs += 4_999;
+  assert.deepEqual([await check.state(), asked], [{ answers: true, reason: null }, 0]);
+  clock.nowMs += 1;
+  const silent = { answers: false, reason: "it did not answer within 1000 ms" };
+  assert.deepEqual([await check.state(), await check.state(), asked], [silent, silent, 1]);
+  const refusing = new DatabaseCheck(systemClock, async () => {
+    throw new Error("no");
+  });
+  assert.deepEqual(await refusing.state(), { answers: false, reason: "no" });
+});
+
+test("A18 an idle relay notices that its brokers are gone", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const [nobody, clock] = [await freePort(), new SetClock()];
+  const check = new BrokerCheck(clock, [`127.0.0.1:${nobody}`, `127.0.0.1:${port}`]);
+  assert.equal(await check.isReachable(), true, "one of them is enough");
+  server.close();
+  assert.equal(await check.isReachable(), true, "not asked again so soon");
+  clock.nowMs += 30_000;
+  assert.equal(await check.isReachable(), false);
+  check.delivered();
+  assert.equal(await check.isReachable(), true);
+  assert.equal(await new BrokerCheck(clock, []).isReachable(), true, "no broker, nothing to miss");
+});
+
+let http: HttpServer;
+let database = { answers: true, reason: null as string | null };
+const faces: HttpFaces = {
+  health: async () => healthOf({ ...FACTS, database }),
+  readiness: async () => database,
+  metrics: async () => {
+    if (!database.answers) throw new Error("broken on purpose");
+    return { contentType: "application/openmetrics-text", text: "# EOF\n" };
+  },
+};
+let port: number;
+before(async () => {
+  port = await freePort();
+  http = await startHttpServer(faces, { host: "127.0.0.1", port });
+});
+after(() => http.close());
+
+async function get(path: string, init?: RequestInit) {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
+  return { status: response.status, type: response.headers.get("content-type") ?? "", body: await response.text() };
+}
+
+test("G4 health, probes and metrics answer by their names", async () => {
+  database = { answers: true, reason: null };
+  assert.deepEqual([(await get("/health")).status, (await get("/healthz")).status], [200, 200]);
+  assert.deepEqual(JSON.parse((await get("/livez")).body), { status: "alive" });
+  assert.deepEqual(JSON.parse((await get("/readyz")).body), { status: "ready" });
+  assert.deepEqual(JSON.parse((await get("/readyz?verbose")).body), { status: "ready", checks: { database: "ok" } });
+  assert.match((await get("/metrics")).type, /^application\/openmetrics-text/);
+});
+
+test("G4 a database that is gone makes it unhealthy and unready, and leaves it alive", async () => {
+  database = { answers: false, reason: "refused" };
+  assert.deepEqual(
+    [(await get("/health")).status, (await get("/readyz")).status, (await get("/livez")).status],
+    [503, 503, 200],
+  );
+  assert.deepEqual(JSON.parse((await get("/readyz")).body), { status: "not ready", checks: { database: "refused" } });
+});
+
+test("G4 every error is JSON with a code and a message", async () => {
+  const missing = await get("/nothing/here");
+  assert.deepEqual([missing.status, JSON.parse(missing.body).error.code], [404, "NOT_FOUND"]);
+  assert.equal((await get("/health", { method: "POST" })).status, 404);
+  database = { answers: false, reason: null };
+  const broken = await get("/metrics");
+  assert.deepEqual(
+    [broken.status, JSON.parse(broken.body)],
+    [500, { error: { code: "INTERNAL", message: "broken on purpose" } }],
+  );
+});
+
+test("G4 a port that is taken is told by the setting's name", async () => {
+  await assert.rejects(startHttpServer(faces, { host: "127.0.0.1", port }), (error) => {
+    return isRelayError(error, "CONFIG_INVALID") && error.message.startsWith(`PORT ${port} on 127.0.0.1 is in use`);
+  });
+  await assert.rejects(startHttpServer(faces, { host: "192.0.2.1", port }), /HOST 192\.0\.2\.1 is no address/);
+});

@@ -1,0 +1,97 @@
+import type { BacklogFigures } from "../telemetry/backlog-watch.ts";
+import type { BrokenSource, OpenCircuit } from "../telemetry/condition.ts";
+import type { DatabaseState } from "./database-check.ts";
+
+/** What is known at one moment. */
+export interface HealthFacts {
+  readonly service: string;
+  readonly nowMs: number;
+  readonly uptimeS: number;
+  readonly database: DatabaseState;
+  /** Wall time; null before the first. */
+  readonly lastPollMs: number | null;
+  readonly pollIntervalMs: number;
+  readonly broken: readonly BrokenSource[];
+  readonly circuits: readonly OpenCircuit[];
+  /** Brokers that cannot be reached although no event has noticed. */
+  readonly unreachable: readonly string[];
+  readonly backlog: readonly BacklogFigures[];
+  /** Other reasons to worry, in words. */
+  readonly remarks: readonly string[];
+}
+
+interface Problem {
+  readonly part: "database" | "source" | "destination" | "relay";
+  readonly name: string;
+  readonly reason: string;
+}
+
+export interface Health {
+  readonly status: "healthy" | "degraded" | "unhealthy";
+  readonly service: string;
+  readonly timestamp: string;
+  /** In seconds. */
+  readonly uptime: number;
+  readonly lastPollTime: string | null;
+  /** Null while nobody could count. */
+  readonly unpublishedEventCount: number | null;
+  readonly isEstimate?: true;
+  readonly problems?: readonly Problem[];
+}
+
+const POLL_AGE_MAX_MS = 30_000;
+
+/** Unhealthy when the relay cannot work at all, degraded when a part of it cannot. An idle relay is healthy. */
+export function healthOf(facts: HealthFacts): Health {
+  const { backlog, database, lastPollMs, nowMs, service, uptimeS } = facts;
+  const fatal = fatalProblems(facts);
+  const problems = [...fatal, ...partialProblems(facts)];
+  const known = backlog.flatMap(({ last }) => (last === null ? [] : [last]));
+  const isCounted = known.length > 0 || (backlog.length === 0 && database.answers);
+  return {
+    status: fatal.length > 0 ? "unhealthy" : problems.length > 0 ? "degraded" : "healthy",
+    service,
+    timestamp: new Date(nowMs).toISOString(),
+    uptime: uptimeS,
+    lastPollTime: lastPollMs === null ? null : new Date(lastPollMs).toISOString(),
+    unpublishedEventCount: isCounted ? known.reduce((sum, { pending }) => sum + pending, 0) : null,
+    ...(known.some(({ isEstimate }) => isEstimate) ? { isEstimate: true as const } : {}),
+    ...(problems.length > 0 ? { problems } : {}),
+  };
+}
+
+function fatalProblems({ database, lastPollMs, nowMs, pollIntervalMs, uptimeS }: HealthFacts): Problem[] {
+  const problems: Problem[] = [];
+  if (!database.answers) {
+    problems.push({ part: "database", name: "postgres", reason: database.reason ?? "it does not answer" });
+  }
+  const ageMs = lastPollMs === null ? uptimeS * 1_000 : nowMs - lastPollMs;
+  if (ageMs > Math.max(POLL_AGE_MAX_MS, 3 * pollIntervalMs)) {
+    const since = lastPollMs === null ? "since the start" : `for ${Math.round(ageMs / 1_000)} s`;
+    problems.push({ part: "relay", name: "poller", reason: `no source could be polled ${since}` });
+  }
+  return problems;
+}
+
+function partialProblems(facts: HealthFacts): Problem[] {
+  const circuits = facts.circuits.map(({ destination, topic, reason }): Problem => {
+    return { part: "destination", name: topic === null ? destination : `${destination} topic ${topic}`, reason };
+  });
+  const isTold = (name: string) =>
+    facts.circuits.some(({ destination, topic }) => destination === name && topic === null);
+  return [
+    ...facts.broken.map(({ pipeline, reason }): Problem => ({ part: "source", name: pipeline, reason })),
+    ...circuits,
+    ...facts.unreachable
+      .filter((name) => !isTold(name))
+      .map((name): Problem => ({ part: "destination", name, reason: "none of its brokers can be reached" })),
+    ...facts.remarks.map((reason): Problem => ({ part: "relay", name: "sources", reason })),
+    ...(isUncounted(facts) ? [{ part: "relay", name: "backlog", reason: "nobody has counted yet" } as const] : []),
+    ...(facts.lastPollMs === null ? [{ part: "relay", name: "poller", reason: "no poll yet" } as const] : []),
+  ];
+}
+
+/** Healthy means that the number is one. A source that is broken has its own reason, and no number. */
+function isUncounted({ backlog, broken, database }: HealthFacts): boolean {
+  return database.answers && broken.length === 0 && backlog.length > 0 && backlog.every(({ last }) => last === null);
+}

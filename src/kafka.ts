@@ -1,0 +1,6 @@
+export {
+  type KafkaPublisherOptions,
+  type KafkaSasl,
+  type KafkaTls,
+  kafkaPublisher,
+} from "./publishers/kafka/kafka-publisher.ts";

@@ -1,0 +1,242 @@
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { RelayError } from "../../core/errors.ts";
+import type { Message } from "../../core/event.ts";
+import { delivered, type Failed, rejected, retry, skipped } from "../../core/outcome.ts";
+import type { Report } from "../../ports/publisher.ts";
+import { explained } from "./kafka-client.ts";
+import type { BrokerAddress, KafkaSettings } from "./kafka-config.ts";
+import { CODE } from "./kafka-error-codes.ts";
+import { connectionReason, outcomeOf, unreachable } from "./kafka-errors.ts";
+import type { BatchLimits } from "./kafka-limits.ts";
+import type { KafkaLink, Verdict } from "./kafka-link.ts";
+import { type PlannedBatch, type PlanRules, planRound } from "./kafka-plan.ts";
+import type { ProduceAnswer } from "./kafka-produce.ts";
+import { faultOf, type Item, measure } from "./kafka-records.ts";
+import type { TopicFailure, Topics } from "./kafka-topics.ts";
+
+interface DeliveryContext {
+  readonly settings: KafkaSettings;
+  readonly topics: Topics;
+  readonly limits: BatchLimits;
+}
+
+/** A broker that creates topics by itself needs a moment for it, and does not say that it is about to. */
+const CREATION_PAUSES_MS = [20, 50, 100, 200, 400];
+
+/** One publish: rounds of requests over one link until every message has its outcome. */
+export class Delivery {
+  readonly #context: DeliveryContext;
+  readonly #link: KafkaLink;
+  readonly #report: Report;
+  readonly #signal: AbortSignal;
+  readonly #clock: Clock;
+  readonly #rules: PlanRules;
+  readonly #failedKeys = new Map<string, number>();
+  /** By topic and partition: how many records a batch may hold, once one of several was refused without a name. */
+  readonly #counts = new Map<string, number>();
+  #pending: Item<Message>[] = [];
+  #unknown: string | null = null;
+
+  constructor(
+    context: DeliveryContext,
+    link: KafkaLink,
+    report: Report,
+    options: { signal: AbortSignal; spread: number; clock?: Clock },
+  ) {
+    this.#context = context;
+    this.#link = link;
+    this.#report = report;
+    this.#signal = options.signal;
+    this.#clock = options.clock ?? systemClock;
+    this.#rules = {
+      limits: context.limits,
+      topicInfo: (topic) => context.topics.known(topic),
+      failedKeys: this.#failedKeys,
+      countMax: (topic, partition) => this.#counts.get(`${topic}:${partition}`) ?? Number.POSITIVE_INFINITY,
+      spread: options.spread,
+    };
+  }
+
+  /** Rejects with PUBLISH_UNKNOWN when some messages got no answer; those are not reported. */
+  async run(batch: readonly Message[]): Promise<void> {
+    this.#pending = this.#measure(batch);
+    if (this.#pending.length === 0) return;
+    try {
+      await this.#link.open(this.#signal);
+      while (this.#pending.length > 0 && !this.#isOver) await this.#round();
+    } catch (error) {
+      if (error instanceof RelayError) throw error;
+      this.#link.spend();
+      // Whatever was sent has its verdict already: this came before anything of the rest was.
+      if (!this.#signal.aborted) this.#failAll(this.#unreachable(error));
+    }
+    if (this.#signal.aborted) throw new RelayError("PUBLISH_UNKNOWN", `the publish to ${this.#name} was given up.`);
+    // Not sent: after a silence nobody knows whether the broker is still there.
+    for (const item of this.#pending) this.#report(item.index, skipped);
+    if (this.#unknown !== null) throw new RelayError("PUBLISH_UNKNOWN", `${this.#unknown}.`);
+  }
+
+  get #isOver(): boolean {
+    return this.#signal.aborted || this.#unknown !== null;
+  }
+
+  get #name(): string {
+    return `"${this.#context.settings.name}"`;
+  }
+
+  #measure(batch: readonly Message[]): Item<Message>[] {
+    const items: Item<Message>[] = [];
+    let topic: string | null = null;
+    for (const [index, message] of batch.entries()) {
+      const contentBytes = measure(message);
+      const isKnown = message.topic === topic || this.#context.topics.known(message.topic) !== null;
+      const fault = contentBytes < 0 || !isKnown ? faultOf(message) : null;
+      const item = { index, message, contentBytes };
+      if (fault !== null) this.#fail(item, rejected(fault));
+      else {
+        topic = message.topic;
+        items.push(item);
+      }
+    }
+    return items;
+  }
+
+  async #round(): Promise<void> {
+    const waiting = await this.#lookUp();
+    const { batches, later, skipped: idle } = planRound(this.#pending, this.#rules);
+    for (const item of idle) this.#report(item.index, skipped);
+    this.#pending = [...later];
+    if (batches.length === 0) {
+      if (waiting.size > 0) await this.#awaitCreation(waiting);
+      return;
+    }
+    const again: Item<Message>[] = [];
+    await this.#link.send(batches, (batch, verdict) => again.push(...this.#judge(batch, verdict)), this.#signal);
+    if (again.length === 0) return;
+    this.#pending = [...again, ...this.#pending].sort((left, right) => left.index - right.index);
+  }
+
+  /** Asks for the topics that are not known; fails the messages of those that cannot be written to. */
+  async #lookUp(): Promise<ReadonlyMap<string, TopicFailure>> {
+    const unknown = new Set<string>();
+    for (const { message } of this.#pending) {
+      if (!unknown.has(message.topic) && this.#context.topics.known(message.topic) === null) unknown.add(message.topic);
+    }
+    if (unknown.size === 0) return NOTHING;
+    const failures = await this.#context.topics.lookUp(this.#link.client, unknown);
+    const waiting = new Map<string, TopicFailure>();
+    for (const [topic, failure] of failures) {
+      if (this.#isWorthWaiting(topic, failure)) waiting.set(topic, failure);
+      else this.#failTopic(topic, failure);
+    }
+    return waiting;
+  }
+
+  #isWorthWaiting(topic: string, { code }: TopicFailure): boolean {
+    const { autoCreate, creation } = this.#context.settings;
+    const isMissing = code === CODE.UNKNOWN_TOPIC_OR_PARTITION || code === CODE.LEADER_NOT_AVAILABLE;
+    return isMissing && (autoCreate || creation !== null) && !this.#context.topics.isGivenUp(topic);
+  }
+
+  async #awaitCreation(waiting: ReadonlyMap<string, TopicFailure>): Promise<void> {
+    const { topics } = this.#context;
+    let missing = waiting;
+    for (const pauseMs of CREATION_PAUSES_MS) {
+      await this.#clock.sleep(pauseMs, this.#signal);
+      if (this.#signal.aborted) return;
+      missing = await topics.lookUp(this.#link.client, missing.keys());
+      if (missing.size === 0) return;
+    }
+    for (const [topic, failure] of missing) {
+      topics.giveUp(topic);
+      this.#failTopic(topic, failure);
+    }
+  }
+
+  /** Reports what is known of the batch and returns what has to be sent again. */
+  #judge({ topic, partition, items, bytes }: PlannedBatch, verdict: Verdict): readonly Item<Message>[] {
+    if (verdict.kind === "written") {
+      for (const { index } of items) this.#report(index, delivered);
+      return [];
+    }
+    if (verdict.kind === "refused") return this.#refused(items, bytes, verdict.answer);
+    if (verdict.kind === "unanswered") {
+      const reason = this.#reasonAt(verdict.broker, verdict.error);
+      this.#unknown ??= `topic "${topic}", partition ${partition}: sent, but not answered: ${reason}`;
+      for (const item of items) this.#keyFailed(item);
+    } else {
+      const outcome =
+        verdict.broker === null
+          ? this.#unreachable(verdict.error)
+          : this.#leaderAway(topic, verdict.broker, verdict.error);
+      for (const item of items) this.#fail(item, outcome);
+    }
+    return [];
+  }
+
+  #refused(items: readonly Item<Message>[], bytes: number, answer: ProduceAnswer): readonly Item<Message>[] {
+    const { topic, partition, code, message, faults } = answer;
+    const isTooLarge = code === CODE.MESSAGE_TOO_LARGE || code === CODE.RECORD_LIST_TOO_LARGE;
+    const isBad = code === CODE.INVALID_RECORD || code === CODE.CORRUPT_MESSAGE;
+    if (isTooLarge && items.length > 1) {
+      this.#context.limits.refused(topic, bytes);
+      return items;
+    }
+    const named = new Map(faults.filter(({ at }) => at >= 0 && at < items.length).map((fault) => [fault.at, fault]));
+    if (isBad && items.length > 1 && named.size === 0) {
+      this.#counts.set(`${topic}:${partition}`, Math.ceil(items.length / 2));
+      return items;
+    }
+    const isSelective = isBad && named.size > 0;
+    return items.filter((item, at) => {
+      const fault = named.get(at);
+      if (isSelective && fault === undefined) return true;
+      this.#fail(item, outcomeOf(code, topic, fault?.message ?? message));
+      return false;
+    });
+  }
+
+  #failTopic(topic: string, { code, message }: TopicFailure): void {
+    const outcome = outcomeOf(code, topic, message);
+    const rest: Item<Message>[] = [];
+    for (const item of this.#pending) {
+      if (item.message.topic === topic) this.#fail(item, outcome);
+      else rest.push(item);
+    }
+    this.#pending = rest;
+  }
+
+  #failAll(outcome: Failed): void {
+    for (const item of this.#pending) this.#fail(item, outcome);
+    this.#pending = [];
+  }
+
+  #fail(item: Item<Message>, outcome: Failed): void {
+    this.#report(item.index, this.#keyFailed(item) ? outcome : skipped);
+  }
+
+  /** False when an earlier message of its key has failed already. */
+  #keyFailed({ index, message }: Item<Message>): boolean {
+    const { key } = message.event;
+    if (key === null) return true;
+    const failedAt = this.#failedKeys.get(key) ?? index;
+    this.#failedKeys.set(key, Math.min(failedAt, index));
+    return index <= failedAt;
+  }
+
+  #unreachable(error: unknown): Failed {
+    return unreachable(this.#context.settings, explained(this.#link.client, error));
+  }
+
+  /** Other brokers answer, so only what this one leads has to wait. */
+  #leaderAway(topic: string, broker: BrokerAddress, error: unknown): Failed {
+    const reason = `topic "${topic}": the leader of a partition cannot be reached: ${this.#reasonAt(broker, error)}`;
+    return retry(reason, { scope: "topic" });
+  }
+
+  #reasonAt(broker: BrokerAddress, error: unknown): string {
+    return connectionReason({ ...this.#context.settings, brokers: [broker] }, error);
+  }
+}
+
+const NOTHING: ReadonlyMap<string, TopicFailure> = new Map();

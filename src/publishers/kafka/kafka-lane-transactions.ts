@@ -1,0 +1,293 @@
+import { setTimeout as pauseMs } from "node:timers/promises";
+import { RelayError } from "../../core/errors.ts";
+import type { Message } from "../../core/event.ts";
+import { delivered, type Outcome } from "../../core/outcome.ts";
+import type { CommittedBatch, LaneAddress, LaneTransactions } from "../../ports/transactions.ts";
+import { destroyClient } from "./kafka-client.ts";
+import { CODE, describeCode } from "./kafka-error-codes.ts";
+import { answersIn, connectionReason, unreachableError } from "./kafka-errors.ts";
+import type { BatchLimits } from "./kafka-limits.ts";
+import { type Item, measure, recordBytesMax } from "./kafka-records.ts";
+import type { TopicFailure, TopicInfo, Topics } from "./kafka-topics.ts";
+import type { KafkaAccess } from "./ledger-place.ts";
+import { readLedger } from "./ledger-reader.ts";
+import { encodeNote, lanePrefix, ringKey, transactionalId } from "./ledger-record.ts";
+import {
+  NotSent,
+  type ProducerStamp,
+  settingsAsAsked,
+  type TransactionCoordinator,
+} from "./transaction-coordinator.ts";
+import {
+  measureAll,
+  outcomesOfRefusals,
+  outcomesOfRefusedTopics,
+  outcomesOfSilence,
+  outcomesOfTopics,
+  type RecordCounts,
+} from "./transaction-outcomes.ts";
+import {
+  planTransaction,
+  type TransactionBatch,
+  type TransactionRound,
+  type TransactionRules,
+} from "./transaction-plan.ts";
+import { refusedOnLedger } from "./transaction-rights.ts";
+import { TransactionSender } from "./transaction-sender.ts";
+
+/** What all lanes of a destination have in common. */
+export interface LaneContext {
+  readonly topics: Topics;
+  readonly limits: BatchLimits;
+  readonly counts: RecordCounts;
+  /** Told when a lane has let go of its connections. */
+  closed(lane: LaneTransactions): void;
+}
+
+/** A broker that creates topics by itself needs a moment for it, and does not say that it is about to. */
+const CREATION_PAUSES_MS = [20, 50, 100, 200, 400] as const;
+
+/** A topic that one broker knows already may be news to another one for a moment. */
+const NEW_TOPIC_PAUSES_MS = [20, 100, 400] as const;
+
+/**
+ * - `idle`: the coordinator knows of no transaction. `send` may begin one.
+ * - `open`: everything is sent; commit or abort.
+ * - `refused`: begun, but not whole: only an abort is left.
+ * - `lost`: a request got no answer, or the producer is fenced. Nothing is left.
+ */
+type State = "idle" | "open" | "refused" | "lost";
+
+/**
+ * One lane's producer.
+ *
+ * No request that changes a transaction is ever repeated without an answer. What got none may still be under way and
+ * would hit the next transaction, so the producer is not used again: the next fence raises the epoch, and that makes
+ * the straggler powerless.
+ */
+export class KafkaLaneTransactions implements LaneTransactions {
+  readonly #access: KafkaAccess;
+  readonly #context: LaneContext;
+  readonly #lane: LaneAddress;
+  readonly #coordinator: TransactionCoordinator;
+  readonly #stamp: ProducerStamp;
+  readonly #sender: TransactionSender;
+  readonly #closed = new AbortController();
+  #state: State = "idle";
+  #isSpent = false;
+  #spread = 0;
+
+  constructor(
+    access: KafkaAccess,
+    context: LaneContext,
+    lane: LaneAddress,
+    coordinator: TransactionCoordinator,
+    stamp: ProducerStamp,
+  ) {
+    this.#access = access;
+    this.#context = context;
+    this.#lane = lane;
+    this.#coordinator = coordinator;
+    this.#stamp = stamp;
+    const id = transactionalId(access.settings.service, lane);
+    this.#sender = new TransactionSender(access, context.topics, id, stamp, lane.slot);
+  }
+
+  get isSpent(): boolean {
+    return this.#isSpent;
+  }
+
+  lastCommitted(after: bigint, signal: AbortSignal): Promise<readonly CommittedBatch[]> {
+    const notes = { partition: this.#lane.slot, prefix: lanePrefix(this.#lane) };
+    return this.#guard("idle", signal, async () => {
+      try {
+        return await readLedger(this.#access, notes, after);
+      } catch (error) {
+        throw this.#ledgerFault(error);
+      }
+    });
+  }
+
+  send(messages: readonly Message[], note: CommittedBatch, signal: AbortSignal): Promise<readonly Outcome[]> {
+    return this.#guard("idle", signal, async () => {
+      const { items, outcomes } = measureAll(messages, this.#access.settings);
+      if (outcomes !== null) return outcomes;
+      const found = await this.#lookUp(messages, signal);
+      if (!(found instanceof Map)) return found;
+      const rounds = planTransaction(items, this.#noteBatch(note), this.#rules(found));
+      const refused = await this.#begin(messages, rounds);
+      return refused ?? (await this.#sendRounds(messages, rounds));
+    });
+  }
+
+  async commit(signal: AbortSignal): Promise<void> {
+    await this.#guard("open", signal, () => this.#coordinator.end(this.#stamp, true));
+    this.#enter("idle");
+  }
+
+  async abort(signal: AbortSignal): Promise<void> {
+    if (this.#state === "idle") return;
+    const state = this.#state === "refused" ? "refused" : "open";
+    await this.#guard(state, signal, () => this.#coordinator.end(this.#stamp, false));
+    this.#enter("idle");
+  }
+
+  async close(): Promise<void> {
+    this.#lose();
+    await destroyClient(this.#access.client);
+    this.#context.closed(this);
+  }
+
+  /** Whatever goes wrong in here, nobody knows what took effect: then the connections go, and with them the lane. */
+  async #guard<T>(state: State, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (this.#state !== state) throw new Error(`the transaction is ${this.#state}, not ${state}`);
+    if (state === "idle" && this.#isSpent) throw new Error("the lane has to be fenced anew");
+    try {
+      return await untilAborted([signal, this.#closed.signal], work);
+    } catch (error) {
+      this.#lose();
+      await destroyClient(this.#access.client);
+      throw this.#told(error);
+    }
+  }
+
+  /** What was given up may still be running, and must not bring the lane back to life. */
+  #enter(state: State): void {
+    if (this.#state !== "lost") this.#state = state;
+  }
+
+  #lose(): void {
+    this.#state = "lost";
+    this.#isSpent = true;
+    this.#closed.abort();
+  }
+
+  /** Errors of the client in words; our own, and bugs, as they are. */
+  #told(error: unknown): unknown {
+    if (error instanceof RelayError) return error;
+    const [answer] = answersIn(error);
+    if (answer !== undefined) return new Error(`Kafka answered ${describeCode(answer.code)}`, { cause: error });
+    const isClients = error instanceof NotSent || (error instanceof Error && "code" in error);
+    if (!isClients) return error;
+    return new Error(connectionReason(settingsAsAsked(this.#access.settings, error), error), { cause: error });
+  }
+
+  #ledgerFault(error: unknown): unknown {
+    const { settings } = this.#access;
+    if (error instanceof RelayError) return error;
+    const codes = answersIn(error).map(({ code }) => code);
+    if (codes.includes(CODE.TOPIC_AUTHORIZATION_FAILED)) return refusedOnLedger(settings, ["Read"], error);
+    return unreachableError(settings, error);
+  }
+
+  /** Where the topics are, after a moment of patience for those that are being created; or why that is not known. */
+  async #lookUp(
+    messages: readonly Message[],
+    signal: AbortSignal,
+  ): Promise<Map<string, TopicInfo> | readonly Outcome[]> {
+    const { topics } = this.#context;
+    const found = new Map<string, TopicInfo | null>();
+    for (const { topic } of messages) if (!found.has(topic)) found.set(topic, topics.known(topic));
+    let missing = [...found.keys()].filter((topic) => found.get(topic) === null);
+    let failures: ReadonlyMap<string, TopicFailure> = new Map();
+    try {
+      await this.#sender.ready();
+      for (const waitMs of [...CREATION_PAUSES_MS, null]) {
+        if (missing.length === 0) return found as Map<string, TopicInfo>;
+        failures = await topics.lookUp(this.#access.client, missing);
+        for (const topic of missing) found.set(topic, topics.known(topic));
+        missing = missing.filter((topic) => found.get(topic) === null);
+        if (waitMs === null || !missing.every((topic) => this.#isBeingCreated(topic, failures))) break;
+        if (missing.length > 0) await pauseMs(waitMs, undefined, { signal });
+      }
+    } catch (error) {
+      // Nothing was begun, so this is an outage like any other.
+      return outcomesOfSilence(messages, this.#access.settings, error);
+    }
+    for (const topic of missing) topics.giveUp(topic);
+    return outcomesOfTopics(messages, failures);
+  }
+
+  #isBeingCreated(topic: string, failures: ReadonlyMap<string, TopicFailure>): boolean {
+    const { autoCreate, creation } = this.#access.settings;
+    if (this.#context.topics.isGivenUp(topic)) return false;
+    const code = failures.get(topic)?.code;
+    if (code === CODE.LEADER_NOT_AVAILABLE) return true;
+    return code === CODE.UNKNOWN_TOPIC_OR_PARTITION && (autoCreate || creation !== null);
+  }
+
+  #rules(found: ReadonlyMap<string, TopicInfo>): TransactionRules {
+    const { limits, counts } = this.#context;
+    this.#spread += 1;
+    return {
+      limits,
+      topicInfo: (topic) => found.get(topic)!,
+      countMax: (topic, partition) => counts.of(topic, partition),
+      spread: this.#spread + this.#lane.lane,
+    };
+  }
+
+  #noteBatch(note: CommittedBatch): TransactionBatch {
+    const { ledger } = this.#access.settings;
+    const key = ringKey(lanePrefix(this.#lane), note.batch, ledger.ringSize);
+    const message = { topic: ledger.topic, key, headers: {}, payload: encodeNote(note) };
+    const item: Item = { index: -1, message, contentBytes: measure(message) };
+    return { topic: ledger.topic, partition: this.#lane.slot, items: [item], bytes: recordBytesMax(item) };
+  }
+
+  /** Null when it has begun; else why not, and then there is nothing to abort. */
+  async #begin(messages: readonly Message[], rounds: readonly TransactionRound[]): Promise<readonly Outcome[] | null> {
+    const partitions = new Map<string, Set<number>>();
+    for (const { topic, partition } of rounds.flat()) {
+      const known = partitions.get(topic);
+      if (known === undefined) partitions.set(topic, new Set([partition]));
+      else known.add(partition);
+    }
+    try {
+      for (const waitMs of [...NEW_TOPIC_PAUSES_MS, null]) {
+        const refused = await this.#coordinator.begin(this.#stamp, partitions);
+        if (refused.size === 0) return null;
+        const isNew = [...refused.values()].every((code) => code === CODE.UNKNOWN_TOPIC_OR_PARTITION);
+        if (waitMs === null || !isNew) return outcomesOfRefusedTopics(messages, refused, this.#access.settings);
+        await pauseMs(waitMs);
+      }
+    } catch (error) {
+      if (error instanceof NotSent) return outcomesOfSilence(messages, this.#access.settings, error);
+      throw error;
+    }
+    return null;
+  }
+
+  /** One round after another: two requests of a partition at a time could change places. */
+  async #sendRounds(messages: readonly Message[], rounds: readonly TransactionRound[]): Promise<readonly Outcome[]> {
+    this.#enter("refused");
+    for (const round of rounds) {
+      const refusals = await this.#sender.send(round);
+      if (refusals.length === 0) continue;
+      // The brokers have numbered some records and not others: after the abort another producer goes on.
+      this.#isSpent = true;
+      const { settings } = this.#access;
+      return outcomesOfRefusals(messages, refusals, { settings, ...this.#context });
+    }
+    for (const { topic, partition } of rounds.flat()) this.#context.counts.forget(topic, partition);
+    this.#enter("open");
+    return messages.map(() => delivered);
+  }
+}
+
+/** The caller gave up, or the lane was closed. */
+export class GivenUp extends Error {}
+
+/** Rejects as soon as one of the signals aborts, whatever becomes of the work. */
+export function untilAborted<T>(signals: readonly AbortSignal[], work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(new GivenUp("the call was given up before Kafka answered"));
+    if (signals.some(({ aborted }) => aborted)) return giveUp();
+    for (const signal of signals) signal.addEventListener("abort", giveUp, { once: true });
+    work()
+      .then(resolve, reject)
+      .finally(() => {
+        for (const signal of signals) signal.removeEventListener("abort", giveUp);
+      });
+  });
+}

@@ -1,0 +1,127 @@
+import type { Message } from "../../core/event.ts";
+import type { BatchLimits } from "./kafka-limits.ts";
+import type { DraftBatch } from "./kafka-link.ts";
+import { partitionOf } from "./kafka-partitions.ts";
+import { type Item, recordBytesMax } from "./kafka-records.ts";
+import type { TopicInfo } from "./kafka-topics.ts";
+
+export interface PlannedBatch extends DraftBatch {
+  readonly items: Item<Message>[];
+  /** Never less than what the batch takes on the wire. */
+  bytes: number;
+  isFull: boolean;
+}
+
+interface Round {
+  readonly batches: readonly PlannedBatch[];
+  /** For a later round, in their order. */
+  readonly later: readonly Item<Message>[];
+  /** Of keys that have failed. */
+  readonly skipped: readonly Item<Message>[];
+}
+
+export interface PlanRules {
+  readonly limits: BatchLimits;
+  /** Null for a topic of which nothing is known yet: its messages wait. */
+  topicInfo(topic: string): TopicInfo | null;
+  /** Keys with the place of their first failed message: what comes behind it is not sent. */
+  readonly failedKeys: ReadonlyMap<string, number>;
+  /** Records that a batch of this partition may hold; where the broker did not say which one it refuses. */
+  countMax(topic: string, partition: number): number;
+  /** Messages without a key go to one partition per publish, and to another one at the next. */
+  readonly spread: number;
+}
+
+/** Far below what a broker takes in one request, and enough to keep it busy. */
+const ROUND_BYTES_MAX = 8 * 1024 * 1024;
+
+/**
+ * Sorts messages into one batch per partition. A key's messages go in their order: one that does not go in the same
+ * batch as the key's earlier ones waits for a later round, and everything of its key behind it.
+ */
+export function planRound(items: readonly Item<Message>[], rules: PlanRules): Round {
+  const { failedKeys } = rules;
+  const slots = new Slots(rules);
+  const batchOfKey = new Map<string, PlannedBatch>();
+  const waitingKeys = new Set<string>();
+  const later: Item<Message>[] = [];
+  const skipped: Item<Message>[] = [];
+  let roundBytes = 0;
+  for (const item of items) {
+    const { key } = item.message.event;
+    if (key !== null && item.index > (failedKeys.get(key) ?? item.index)) {
+      skipped.push(item);
+      continue;
+    }
+    const isWaiting = key !== null && waitingKeys.has(key);
+    const batch = isWaiting || roundBytes > ROUND_BYTES_MAX ? null : slots.find(item);
+    const before = key === null || batch === null ? undefined : batchOfKey.get(key);
+    if (batch === null || (before !== undefined && before !== batch)) {
+      later.push(item);
+      if (key !== null) waitingKeys.add(key);
+      continue;
+    }
+    if (key !== null && before === undefined) batchOfKey.set(key, batch);
+    roundBytes += slots.put(batch, item);
+  }
+  return { batches: slots.batches, later, skipped };
+}
+
+/** The batches of a round by topic and partition. */
+class Slots {
+  readonly batches: PlannedBatch[] = [];
+  readonly #rules: PlanRules;
+  readonly #topics = new Map<
+    string,
+    { readonly info: TopicInfo | null; readonly slots: (PlannedBatch | undefined)[] }
+  >();
+
+  constructor(rules: PlanRules) {
+    this.#rules = rules;
+  }
+
+  /** The batch that the item goes into; null when it has to wait. */
+  find(item: Item<Message>): PlannedBatch | null {
+    const { topic, key } = item.message;
+    let known = this.#topics.get(topic);
+    if (known === undefined) {
+      known = { info: this.#rules.topicInfo(topic), slots: [] };
+      this.#topics.set(topic, known);
+    }
+    const { info, slots } = known;
+    if (info === null) return null;
+    const partition = key === null ? this.#anyPartition(info) : partitionOf(key, info.leaders.length);
+    let batch = slots[partition];
+    if (batch === undefined) {
+      batch = { topic, partition, items: [], bytes: 0, isFull: false };
+      slots[partition] = batch;
+    }
+    return batch.items.length > 0 && this.#isFull(batch, item) ? null : batch;
+  }
+
+  /** Returns the bytes that it takes. */
+  put(batch: PlannedBatch, item: Item<Message>): number {
+    const bytes = recordBytesMax(item);
+    if (batch.items.length === 0) this.batches.push(batch);
+    batch.items.push(item);
+    batch.bytes += bytes;
+    return bytes;
+  }
+
+  /** Full for the rest of the round: a smaller message must not overtake the one that did not fit. */
+  #isFull(batch: PlannedBatch, item: Item<Message>): boolean {
+    const { topic, partition, items, bytes } = batch;
+    const { limits, countMax } = this.#rules;
+    batch.isFull ||= bytes + recordBytesMax(item) > limits.of(topic) || items.length >= countMax(topic, partition);
+    return batch.isFull;
+  }
+
+  #anyPartition({ leaders }: TopicInfo): number {
+    const first = this.#rules.spread % leaders.length;
+    for (let step = 0; step < leaders.length; step++) {
+      const partition = (first + step) % leaders.length;
+      if (leaders[partition] !== null) return partition;
+    }
+    return first;
+  }
+}

@@ -1,0 +1,88 @@
+import { RelayError } from "../../core/errors.ts";
+import type { Message } from "../../core/event.ts";
+import type { Publisher, Report } from "../../ports/publisher.ts";
+import { loadKafka } from "./kafka-client.ts";
+import { type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
+import { Delivery } from "./kafka-delivery.ts";
+import { BatchLimits } from "./kafka-limits.ts";
+import { KafkaLink } from "./kafka-link.ts";
+import { KafkaLinkPool } from "./kafka-link-pool.ts";
+import { Topics } from "./kafka-topics.ts";
+import { kafkaTransactions } from "./kafka-transactions.ts";
+
+export type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "./kafka-config.ts";
+
+/** Delivers to the topics of a Kafka cluster. Connects with the first event. */
+export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
+  const settings = kafkaSettings(options);
+  const plain = new PlainDelivery(settings);
+  const transactions = settings.delivery === "exactly-once" ? kafkaTransactions(settings) : null;
+  return {
+    name: settings.name,
+    capabilities: { keyOrderInBatch: true, deduplicates: false },
+    ...(transactions === null ? {} : { transactions }),
+    publish: (batch, report, signal) => plain.publish(batch, report, signal),
+    async close() {
+      await Promise.all([plain.close(), transactions?.close()]);
+    },
+  };
+}
+
+/** At least once: an idempotent producer of its own for each publish that is under way. */
+class PlainDelivery {
+  readonly #settings: KafkaSettings;
+  readonly #limits = new BatchLimits();
+  #parts: Promise<{ readonly topics: Topics; readonly pool: KafkaLinkPool<KafkaLink> }> | null = null;
+  #publishes = 0;
+
+  constructor(settings: KafkaSettings) {
+    this.#settings = settings;
+  }
+
+  async publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+    if (batch.length === 0) return;
+    this.#parts ??= this.#open();
+    const { topics, pool } = await this.#parts;
+    const link = await pool.take(signal);
+    if (link === null) throw givenUp(this.#settings.name);
+    const { promise: aborted, reject } = Promise.withResolvers<never>();
+    aborted.catch(() => {});
+    let destroyed: Promise<void> | undefined;
+    let isOver = false;
+    const abort = () => {
+      isOver = true;
+      destroyed = link.destroy();
+      reject(givenUp(this.#settings.name));
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    const context = { settings: this.#settings, topics, limits: this.#limits };
+    const tell: Report = (index, outcome) => {
+      if (!isOver) report(index, outcome);
+    };
+    const delivery = new Delivery(context, link, tell, { signal, spread: this.#publishes++ });
+    try {
+      await Promise.race([delivery.run(batch), aborted]);
+    } finally {
+      isOver = true;
+      signal.removeEventListener("abort", abort);
+      // What was given up must not arrive later, so the connections have to be gone first.
+      await destroyed;
+      pool.giveBack(link);
+    }
+  }
+
+  async close(): Promise<void> {
+    const parts = await this.#parts?.catch(() => null);
+    await parts?.pool.close();
+  }
+
+  async #open() {
+    const kafka = await loadKafka();
+    const topics = new Topics(kafka, this.#settings);
+    return { topics, pool: new KafkaLinkPool(() => new KafkaLink(kafka, this.#settings, topics)) };
+  }
+}
+
+function givenUp(name: string): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `the publish to "${name}" was given up.`);
+}

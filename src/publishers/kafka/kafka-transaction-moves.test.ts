@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type KafkaCluster, startKafkaCluster } from "../../../test/servers/kafka-cluster.ts";
+import { until } from "../../../test/servers/until.ts";
+import type { LaneAddress, LaneTransactions } from "../../ports/transactions.ts";
+import type { KafkaSettings } from "./kafka-config.ts";
+import { transactionalId } from "./ledger-record.ts";
+import { ledger, open, openService, unaborted } from "./transactions-fixture.test.ts";
+
+const BATCHES = 8;
+
+/** A lane whose coordinator also leads its partition of the ledger, so that one death hits both. */
+async function laneWithOneNode(cluster: KafkaCluster, settings: KafkaSettings, lane: LaneAddress) {
+  const node = await cluster.leaderOf(settings.ledger.topic, lane.slot);
+  for (let number = 0; ; number++) {
+    const address = { ...lane, lane: number };
+    if ((await cluster.coordinatorOf(transactionalId(settings.service, address))) === node) return { address, node };
+  }
+}
+
+test("A2 A4 transactions outlive the death of their coordinator and of the ledger's leader, each event once", async () => {
+  await using cluster = await startKafkaCluster();
+  await using service = await openService(cluster, { requestTimeoutMs: 2_000 });
+  await service.transactions.prepare(1);
+  const { address, node } = await laneWithOneNode(cluster, service.settings, service.lane);
+  let lane: LaneTransactions | null = null;
+  let settled = 0n;
+
+  /** As the engine does: after any failure the lane is fenced anew, and the ledger says what was delivered. */
+  const deliver = async (number: bigint, whileOpen: () => Promise<void>): Promise<boolean> => {
+    try {
+      if (lane === null) {
+        lane = await service.transactions.fence(address, unaborted());
+        settled = (await ledger(lane, settled)).at(-1) ?? 0n;
+      }
+      if (settled === number) return true;
+      await open(lane, number, service.messages(`a${number} b${number}`));
+      await whileOpen();
+      await lane.commit(unaborted());
+      settled = number;
+      return true;
+    } catch (error) {
+      assert.ok(error instanceof Error);
+      await lane?.close();
+      lane = null;
+      return false;
+    }
+  };
+
+  let isDead = false;
+  for (let number = 1; number <= BATCHES; number++) {
+    const strike = async (): Promise<void> => {
+      if (isDead || number < BATCHES / 2) return;
+      isDead = true;
+      await cluster.node(node).kill();
+    };
+    await until(`batch ${number} is delivered`, () => deliver(BigInt(number), strike), 60_000);
+  }
+  const ids = Array.from({ length: BATCHES }, (_, at) => [`a${at + 1}`, `b${at + 1}`]).flat();
+  await service.assertVisible(...ids);
+  const heir = await service.transactions.fence(address, unaborted());
+  const numbers = Array.from({ length: BATCHES }, (_, at) => BigInt(at + 1));
+  assert.deepEqual(await ledger(heir), numbers);
+});

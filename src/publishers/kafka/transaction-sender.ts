@@ -1,0 +1,141 @@
+import { setTimeout as pauseMs } from "node:timers/promises";
+import { apiOf, connectionTo } from "./kafka-client.ts";
+import type { BrokerAddress } from "./kafka-config.ts";
+import { CODE, meaningOf } from "./kafka-error-codes.ts";
+import { type ProduceAnswer, produce } from "./kafka-produce.ts";
+import type { Topics } from "./kafka-topics.ts";
+import { findLedger, type KafkaAccess } from "./ledger-place.ts";
+import type { ProducerStamp } from "./transaction-coordinator.ts";
+import type { TransactionBatch } from "./transaction-plan.ts";
+
+/** Why a batch of an open transaction was not taken. In any case it is known that it can still be aborted. */
+export type Refusal =
+  | { readonly kind: "refused"; readonly batch: TransactionBatch; readonly answer: ProduceAnswer }
+  /** Its leader could not be reached, so nothing was sent. */
+  | { readonly kind: "unsent"; readonly batch: TransactionBatch; readonly error: unknown };
+
+type Verdict = Refusal | null;
+
+/** Pauses before refused batches are sent again: a partition that moves is at its new broker after a moment. */
+const PAUSES_MS = [20, 50, 150, 400, 800] as const;
+
+/** Writes the batches of one lane's transactions. Numbers the records, so that the brokers drop what they have already. */
+export class TransactionSender {
+  readonly #access: KafkaAccess;
+  readonly #topics: Topics;
+  readonly #transactionalId: string;
+  readonly #stamp: ProducerStamp;
+  readonly #slot: number;
+  readonly #sequences = new Map<string, number>();
+  #ledgerLeader: BrokerAddress | null = null;
+
+  constructor(access: KafkaAccess, topics: Topics, transactionalId: string, stamp: ProducerStamp, slot: number) {
+    this.#access = access;
+    this.#topics = topics;
+    this.#transactionalId = transactionalId;
+    this.#stamp = stamp;
+    this.#slot = slot;
+  }
+
+  /** Finds the ledger's leader, so that nothing is missing once the transaction has begun. */
+  async ready(): Promise<void> {
+    if (this.#ledgerLeader === null) await this.#lookUp([this.#ledgerTopic]);
+  }
+
+  /**
+   * Sends one batch per partition. Returns those that the brokers did not take, after a few attempts where that may
+   * help: a refused batch was answered, so that repeating it can not double anything. Rejects when a request got no
+   * answer.
+   */
+  async send(batches: readonly TransactionBatch[]): Promise<readonly Refusal[]> {
+    const giveUpMs = performance.now() + this.#access.settings.requestTimeoutMs;
+    let refusals = await this.#sendOnce(batches);
+    for (const waitMs of PAUSES_MS) {
+      const mayHelp = refusals.length > 0 && refusals.every(isPassing);
+      if (!mayHelp || performance.now() + waitMs > giveUpMs) break;
+      await pauseMs(waitMs);
+      const again = refusals.map(({ batch }) => batch);
+      // Should nobody answer this, the leaders are still those that were known.
+      await this.#lookUp(again.map(({ topic }) => topic)).catch(() => {});
+      refusals = await this.#sendOnce(again);
+    }
+    return refusals;
+  }
+
+  async #sendOnce(batches: readonly TransactionBatch[]): Promise<Refusal[]> {
+    const groups = Map.groupBy(batches, (batch) => addressText(this.#leaderOf(batch)));
+    // All are awaited, also after one failed: as long as a request is under way, nobody may draw conclusions.
+    const sent = await Promise.allSettled([...groups.values()].map((group) => this.#sendTo(group)));
+    const failed = sent.find((it) => it.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    return sent.flatMap((it) => (it as PromiseFulfilledResult<Verdict[]>).value).filter((it) => it !== null);
+  }
+
+  /** To the one broker that leads all of them. */
+  async #sendTo(batches: readonly TransactionBatch[]): Promise<Verdict[]> {
+    const { kafka, client, settings } = this.#access;
+    const leader = this.#leaderOf(batches[0]!);
+    if (leader === null) return batches.map((batch) => refusal(batch, CODE.LEADER_NOT_AVAILABLE));
+    let connection: Awaited<ReturnType<typeof connectionTo>>;
+    try {
+      connection = await connectionTo(kafka, client, leader);
+    } catch (error) {
+      return batches.map((batch) => ({ kind: "unsent", batch, error }));
+    }
+    const { version } = await apiOf(kafka, client, "Produce");
+    const answers = await produce(kafka, connection, {
+      version,
+      transactionalId: this.#transactionalId,
+      ...this.#stamp,
+      // Less than we wait ourselves, so that the broker can still say that its replicas are too slow.
+      timeoutMs: Math.ceil(settings.requestTimeoutMs * 0.75),
+      compression: settings.compression,
+      batches: batches.map((batch) => ({ ...batch, sequence: this.#sequences.get(placeOf(batch)) ?? 0 })),
+    });
+    const byPlace = new Map(answers.map((answer) => [placeOf(answer), answer]));
+    return batches.map((batch) => this.#judge(batch, byPlace.get(placeOf(batch))));
+  }
+
+  #judge(batch: TransactionBatch, answer: ProduceAnswer | undefined): Verdict {
+    if (answer === undefined) throw new Error(`the broker's answer leaves ${placeOf(batch)} out`);
+    const isThere = answer.code === CODE.NONE || answer.code === CODE.DUPLICATE_SEQUENCE_NUMBER;
+    if (!isThere) return { kind: "refused", batch, answer };
+    const place = placeOf(batch);
+    // The brokers' numbers wrap around likewise.
+    this.#sequences.set(place, ((this.#sequences.get(place) ?? 0) + batch.items.length) % 2 ** 31);
+    return null;
+  }
+
+  /** The ledger is looked up apart, because a broker that creates topics by itself must not create that one. */
+  async #lookUp(topics: readonly string[]): Promise<void> {
+    const others = topics.filter((topic) => topic !== this.#ledgerTopic);
+    if (others.length > 0) await this.#topics.lookUp(this.#access.client, others);
+    if (others.length === topics.length) return;
+    this.#ledgerLeader = (await findLedger(this.#access)).partitions[this.#slot]?.leader ?? null;
+  }
+
+  #leaderOf({ topic, partition }: TransactionBatch): BrokerAddress | null {
+    return topic === this.#ledgerTopic ? this.#ledgerLeader : this.#topics.leaderOf(topic, partition);
+  }
+
+  get #ledgerTopic(): string {
+    return this.#access.settings.ledger.topic;
+  }
+}
+
+function placeOf({ topic, partition }: { readonly topic: string; readonly partition: number }): string {
+  return `${topic}:${partition}`;
+}
+
+function addressText(address: BrokerAddress | null): string {
+  return address === null ? "" : `${address.host}:${address.port}`;
+}
+
+function refusal(batch: TransactionBatch, code: number): Refusal {
+  const { topic, partition } = batch;
+  return { kind: "refused", batch, answer: { topic, partition, code, message: null, faults: [] } };
+}
+
+function isPassing(refusal: Refusal): boolean {
+  return refusal.kind === "unsent" || meaningOf(refusal.answer.code).isPassing;
+}

@@ -1,0 +1,69 @@
+import type { Clock } from "../core/clock.ts";
+import type { ErrorCode } from "../core/errors.ts";
+import type { Listenable } from "./listenable.ts";
+
+export interface BrokenSource {
+  readonly pipeline: string;
+  readonly code: ErrorCode;
+  readonly reason: string;
+}
+
+export interface OpenCircuit {
+  readonly destination: string;
+  /** Null when the destination as a whole takes nothing. */
+  readonly topic: string | null;
+  readonly reason: string;
+}
+
+/** What is broken is told again with every try; what has been silent for so long is over. */
+const SILENCE_MS = 60_000;
+
+/** What is broken at present, as the technical events tell it. */
+export class Condition {
+  readonly #clock: Clock;
+  readonly #broken = new Map<string, BrokenSource & { readonly toldMs: number }>();
+  readonly #circuits = new Map<string, OpenCircuit>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  listen(events: Listenable): void {
+    events.on("SourceBroken", ({ pipeline, code, reason }) =>
+      this.#broken.set(pipeline, { pipeline, code, reason, toldMs: this.#clock.monotonicMs() }),
+    );
+    events.on("SourceRecovered", ({ pipeline }) => this.#broken.delete(pipeline));
+    // Whoever joins begins everything anew, and tells again what is still broken.
+    events.on("InstanceJoined", () => this.#broken.clear());
+    events.on("CircuitOpened", ({ destination, topic, reason }) =>
+      this.#circuits.set(circuitKey(destination, topic), { destination, topic, reason }),
+    );
+    events.on("CircuitClosed", ({ destination, topic }) => this.#circuits.delete(circuitKey(destination, topic)));
+  }
+
+  /** An answer disproves that the database cannot be reached, and nothing else. */
+  answered(pipeline: string): void {
+    if (this.#broken.get(pipeline)?.code === "DATABASE_UNREACHABLE") this.#broken.delete(pipeline);
+  }
+
+  brokenSources(): readonly BrokenSource[] {
+    const sinceMs = this.#clock.monotonicMs() - SILENCE_MS;
+    return [...this.#broken.values()]
+      .filter(({ toldMs }) => toldMs >= sinceMs)
+      .map(({ pipeline, code, reason }) => ({ pipeline, code, reason }));
+  }
+
+  openCircuits(): readonly OpenCircuit[] {
+    return [...this.#circuits.values()];
+  }
+
+  /** For a new relay, which knows nothing of the old one's troubles. */
+  forget(): void {
+    this.#broken.clear();
+    this.#circuits.clear();
+  }
+}
+
+function circuitKey(destination: string, topic: string | null): string {
+  return JSON.stringify([destination, topic]);
+}

@@ -1,0 +1,112 @@
+import type { Clock } from "../core/clock.ts";
+import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
+import { DeliverySums } from "./delivery-sums.ts";
+import type { Listenable } from "./listenable.ts";
+import type { Logger } from "./logger.ts";
+import { Repeats } from "./repeats.ts";
+
+type Level = "debug" | "info" | "warn" | "error";
+type Of<Name extends TechnicalEventName> = Extract<TechnicalEvent, { readonly name: Name }>;
+
+interface Line<Name extends TechnicalEventName> {
+  readonly level: Level | ((event: Of<Name>) => Level);
+  readonly message: string;
+  /** What makes two of them the same trouble: then only one a minute is logged. Absent: each is. */
+  readonly sameAs?: (event: Of<Name>) => string;
+}
+
+type Lines = { readonly [Name in TechnicalEventName]?: Line<Name> };
+
+const LINES: Lines = {
+  // Only an error of its own spends an attempt; the others are told by their circuit.
+  IntentRelayFailed: {
+    level: ({ scope }) => (scope === "event" ? "warn" : "debug"),
+    message: "an event could not be delivered",
+  },
+  IntentDeadLettered: { level: "error", message: "an event is a dead letter" },
+  RelayMismatch: {
+    level: "warn",
+    message: "events are waiting that no route takes",
+    sameAs: ({ pipeline, intentType }) => `${pipeline} ${intentType}`,
+  },
+  EventVanished: { level: "warn", message: "a row was deleted or marked by somebody else while it was in flight" },
+  SettleDelayed: {
+    level: "warn",
+    message: "outcomes cannot be written at present",
+    sameAs: ({ pipeline, lane, code }) => `${pipeline} ${lane} ${code}`,
+  },
+  InstanceJoined: { level: "info", message: "this instance joined" },
+  InstanceLost: { level: "warn", message: "this instance lost its lease and joins again" },
+  InstanceReaped: { level: "warn", message: "a dead instance was taken off the list" },
+  LaneTaken: { level: "info", message: "a lane was taken" },
+  LaneHealed: { level: "info", message: "a lane's former owner had delivered more than was settled" },
+  LaneReleased: { level: "info", message: "a lane was handed over" },
+  LaneFailed: {
+    level: "warn",
+    message: "a lane was lost and is taken again",
+    sameAs: ({ pipeline, lane, code }) => `${pipeline} ${lane} ${code}`,
+  },
+  LaneBraked: { level: "error", message: "a lane has so many failed events that it takes nothing new" },
+  CircuitOpened: { level: "error", message: "the destination takes nothing; events wait" },
+  CircuitClosed: { level: "info", message: "the destination takes events again" },
+  SourceBroken: {
+    level: "error",
+    message: "a source cannot be used; it is tried again",
+    sameAs: ({ pipeline, code }) => `${pipeline} ${code}`,
+  },
+  SourceRecovered: { level: "info", message: "a source works again" },
+  ChoreFailed: {
+    level: "warn",
+    message: "a chore failed; it is tried again",
+    sameAs: ({ pipeline, chore }) => `${pipeline} ${chore}`,
+  },
+  StaleClaimsReaped: { level: "info", message: "stale claims were freed" },
+  EventsPruned: { level: "info", message: "delivered rows were deleted" },
+};
+
+const REPEAT_EVERY_MS = 60_000;
+
+interface LogEventsOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** `all` writes a line for every delivered event too. */
+  readonly events: "failures" | "all";
+}
+
+/**
+ * Makes log lines of technical events: what a person needs at night, and none of it over and over. Returns the function
+ * that writes what was still being summed up.
+ */
+export function logEvents(relay: Listenable, { logger, clock, events }: LogEventsOptions): () => void {
+  const repeats = new Repeats(clock, REPEAT_EVERY_MS);
+  const listen = <Name extends TechnicalEventName>(name: Name, line: Line<Name>) => {
+    relay.on(name, (event) => {
+      const same = line.sameAs?.(event);
+      const repeated = same === undefined ? 0 : repeats.count(`${name} ${same}`);
+      if (repeated === null) return;
+      const level = typeof line.level === "function" ? line.level(event) : line.level;
+      logger[level]({ ...fieldsOf(event), ...(repeated > 0 ? { repeated } : {}) }, line.message);
+    });
+  };
+  for (const name of Object.keys(LINES) as TechnicalEventName[]) listen(name, LINES[name] as Line<typeof name>);
+  // What was over and comes back is news.
+  relay.on("SourceRecovered", ({ pipeline }) => repeats.forget(`SourceBroken ${pipeline} `));
+  const sums = new DeliverySums(clock, (sum) =>
+    logger.info({ event: "BatchSettled", ...sum }, "events were delivered"),
+  );
+  relay.on("BatchSettled", (event) => sums.add(event));
+  if (events === "all") listen("IntentRelayed", { level: "info", message: "an event was delivered" });
+  return () => sums.flush();
+}
+
+/** The names that logs have everywhere: `event` is what happened, `eventId` and `eventType` what it happened to. */
+function fieldsOf(event: TechnicalEvent): object {
+  const { name, timestamp: _, ...fields } = event;
+  const renamed = Object.entries(fields).map(([field, value]) => [
+    FIELD_NAMES[field] ?? field,
+    typeof value === "bigint" ? value.toString() : value,
+  ]);
+  return { event: name, ...Object.fromEntries(renamed) };
+}
+
+const FIELD_NAMES: Readonly<Record<string, string>> = { recordId: "eventId", intentType: "eventType" };

@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import type { Message } from "../../core/event.ts";
+import type { Outcome } from "../../core/outcome.ts";
+import type { CommittedBatch, LaneAddress, LaneTransactions, Transactions } from "../../ports/transactions.ts";
+import type { ContractCase } from "./contract-case.ts";
+import type {
+  TransactionsHarness,
+  TransactionsSubject,
+  TransactionsTraits,
+  TransactionsUser,
+} from "./transactions-subject.ts";
+
+export const PROMPTLY_MS = 2_000;
+const PATIENCE_MS = 10_000;
+const SLOTS = 4;
+
+/** Users, lanes and messages of one case. */
+export class TransactionsStage {
+  readonly subject: TransactionsSubject;
+  readonly database = randomUUID();
+  readonly #users: TransactionsUser[] = [];
+  readonly #nameById = new Map<string, string>();
+
+  constructor(subject: TransactionsSubject) {
+    this.subject = subject;
+  }
+
+  /** A process that has prepared the ledger. */
+  async user(): Promise<Transactions> {
+    const user = await this.subject.user();
+    this.#users.push(user);
+    await user.transactions.prepare(SLOTS);
+    return user.transactions;
+  }
+
+  /** Lane 0 of this stage's database unless something else is said. */
+  lane(changes: Partial<LaneAddress> = {}): LaneAddress {
+    const lane = changes.lane ?? 0;
+    return { database: this.database, pipeline: "orders", lane, slot: lane, ...changes };
+  }
+
+  /** `messages("a1 a2 b1")`: `a1` is of key `a`. */
+  messages(names: string): Message[] {
+    return names.split(" ").map((name) => {
+      const id = randomUUID();
+      this.#nameById.set(id, name);
+      const key = keyOf(name);
+      const payload = Buffer.from(JSON.stringify({ name }));
+      const topic = this.subject.topic;
+      const headers = { "event-id": id };
+      const event = { id, type: topic, key, payload, headers, correlationId: null, createdAt: null };
+      return { event, topic, key, headers, payload };
+    });
+  }
+
+  /** Puts the messages and their note into a transaction and leaves it open. */
+  async open(lane: LaneTransactions, batch: bigint, names: string): Promise<CommittedBatch> {
+    const messages = this.messages(names);
+    const note = noteOf(batch, messages);
+    const outcomes = await lane.send(messages, note, unaborted());
+    assertKinds(
+      outcomes,
+      messages.map(() => "delivered"),
+    );
+    return note;
+  }
+
+  async commit(lane: LaneTransactions, batch: bigint, names: string): Promise<CommittedBatch> {
+    const note = await this.open(lane, batch, names);
+    await lane.commit(unaborted());
+    return note;
+  }
+
+  /** Goes on as the engine does: on the same lane, or fenced anew where that is asked for. */
+  async next(user: Transactions, lane: LaneTransactions, address = this.lane()): Promise<LaneTransactions> {
+    if (!lane.isSpent) return lane;
+    await lane.close();
+    return user.fence(address, unaborted());
+  }
+
+  /** `a1 a2 b1`: what a consumer sees, key by key in the order of arrival. He may hear of a commit a moment later. */
+  async assertVisible(names: string): Promise<void> {
+    const giveUpMs = performance.now() + PATIENCE_MS;
+    let seen = await this.#visible();
+    while (seen !== names && performance.now() < giveUpMs) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      seen = await this.#visible();
+    }
+    assert.equal(seen, names);
+  }
+
+  async #visible(): Promise<string> {
+    const names = (await this.subject.visible()).map(({ id }) => this.#nameById.get(id) ?? id);
+    const keys = [...new Set(names.map(keyOf))].sort();
+    return keys.flatMap((key) => names.filter((name) => keyOf(name) === key)).join(" ");
+  }
+
+  async close(): Promise<void> {
+    for (const user of this.#users) await user.close();
+    await this.subject.close();
+  }
+}
+
+function keyOf(name: string): string {
+  return name.replace(/\d+$/, "");
+}
+
+export function unaborted(): AbortSignal {
+  return new AbortController().signal;
+}
+
+export function noteOf(batch: bigint, messages: readonly Message[]): CommittedBatch {
+  return { batch, ids: messages.map(({ event }) => event.id) };
+}
+
+export function assertKinds(outcomes: readonly Outcome[], kinds: readonly string[]): void {
+  const shown = outcomes.map((outcome) => ("reason" in outcome ? `${outcome.kind}: ${outcome.reason}` : outcome.kind));
+  assert.deepEqual(
+    outcomes.map(({ kind }) => kind),
+    kinds,
+    shown.join("\n"),
+  );
+}
+
+/** Ends by an error, and soon. */
+export async function assertRejectsPromptly(call: Promise<unknown>): Promise<void> {
+  const startedMs = performance.now();
+  await assert.rejects(call);
+  assert.ok(performance.now() - startedMs < PROMPTLY_MS, "it did not end promptly");
+}
+
+/** Whatever a fenced user tries, none of it succeeds. */
+export async function assertPowerless(
+  stage: TransactionsStage,
+  zombie: LaneTransactions,
+  batch: bigint,
+): Promise<void> {
+  const messages = stage.messages("z1 z2");
+  const attempt = async (): Promise<void> => {
+    const outcomes = await zombie.send(messages, noteOf(batch, messages), unaborted());
+    assert.ok(outcomes.every(({ kind }) => kind === "delivered"));
+    await zombie.commit(unaborted());
+  };
+  await assert.rejects(attempt());
+}
+
+export function numbers(batches: readonly { readonly batch: bigint }[]): bigint[] {
+  return batches.map(({ batch }) => batch);
+}
+
+/** A rule, its proof, and what it asks of an adapter; without the last it binds all. */
+export type TransactionsRule = readonly [
+  rule: string,
+  prove: (stage: TransactionsStage) => Promise<void>,
+  needs?: (capabilities: TransactionsTraits) => boolean,
+];
+
+/** Every rule gets a destination of its own. */
+export function transactionsCases(rules: readonly TransactionsRule[]): readonly ContractCase<TransactionsHarness>[] {
+  return rules.map(([rule, prove, needs = () => true]) => ({
+    rule,
+    needs,
+    async run(harness) {
+      const stage = new TransactionsStage(await harness.open());
+      try {
+        await prove(stage);
+      } finally {
+        await stage.close();
+      }
+    },
+  }));
+}

@@ -1,0 +1,97 @@
+import type { Message } from "../../core/event.ts";
+import { delivered, type Outcome, rejected, retry } from "../../core/outcome.ts";
+import type { EventFates } from "./event-fates.ts";
+import type { MessageFault } from "./faults.ts";
+import type { World } from "./port-call.ts";
+import type { SimBroker } from "./sim-broker.ts";
+import type { SimProcess } from "./sim-process.ts";
+
+/** The way from one process to one destination. */
+export interface Way {
+  readonly world: World;
+  readonly broker: SimBroker;
+  readonly fates: EventFates;
+  readonly process: SimProcess;
+}
+
+interface Verdict {
+  /** Null when there never is an answer. */
+  readonly outcome: Outcome | null;
+  /** The destination has it, whatever it says. */
+  readonly arrives: boolean;
+}
+
+/** What a destination makes of a message that reaches it, with the faults of the moment. */
+export class MessageJudge {
+  readonly #way: Way;
+
+  constructor(way: Way) {
+    this.#way = way;
+  }
+
+  judge(message: Message, drawn: MessageFault | null): Verdict {
+    const refusal = this.#refusal(message);
+    const fault = refusal !== null ? null : this.#way.fates.isSilent(message) ? "hang" : drawn;
+    if (fault !== null) this.#strike(fault, message);
+    const outcome = refusal ?? this.#outcome(message, fault);
+    const arrives = outcome === delivered || fault === "hang after effect" || fault === "failed after effect";
+    return { outcome, arrives };
+  }
+
+  /** What the destination has against the message, without any fault of the moment. */
+  #refusal(message: Message): Outcome | null {
+    const { broker, fates } = this.#way;
+    if (!broker.isUp) return retry("destination: down", { scope: "destination" });
+    if (!broker.isTopicUp(message.topic)) return retry(`topic: ${message.topic} is down`, { scope: "topic" });
+    return fates.refusal(message);
+  }
+
+  #outcome(message: Message, fault: MessageFault | null): Outcome | null {
+    const { id } = message.event;
+    const afterMs = this.#way.world.random.int(10, 3_000);
+    switch (fault) {
+      case "hang":
+      case "hang after effect":
+        return null;
+      case "retry event":
+      case "failed after effect":
+        return retry(`event: ${id} failed`);
+      case "retry after":
+        return retry(`event: ${id} must wait`, { afterMs });
+      case "retry topic":
+        return retry("topic: busy", { scope: "topic" });
+      case "retry destination":
+        return retry("destination: busy", { scope: "destination" });
+      case "rejected":
+        return rejected(`event: ${id} is refused for good`);
+      default:
+        return delivered;
+    }
+  }
+
+  #strike(fault: MessageFault, message: Message): void {
+    const { faults, history, database } = this.#way.world;
+    const { id } = message.event;
+    faults.count(fault);
+    history.note(this.#way.process.name, `! ${fault} of ${id}`);
+    if (fault !== "row deleted in flight" && fault !== "row marked in flight") return;
+    const isThere = database.model.tables.open.has(id);
+    if (!isThere || !database.isUp) return;
+    if (fault === "row deleted in flight") database.model.delete(id);
+    else database.model.mark(id);
+    for (const event of history.written) {
+      if (event.id === id && event.gone === null) event.gone = fault === "row deleted in flight" ? "deleted" : "marked";
+    }
+  }
+}
+
+/** The engine cannot know of a machine that slept for less than a second, or whose clock was set to hide it. */
+export function checkLease({ world, process }: Way): void {
+  const { time, leaseMs, leaseMarginMs, history } = world;
+  const { wasSuspended, wasClockSet } = process;
+  if (wasSuspended && wasClockSet) return;
+  const slackMs = wasSuspended ? 1_000 : 1;
+  const overdueMs = time.nowMs - (process.leaseFromMs + leaseMs - leaseMarginMs + slackMs);
+  if (overdueMs <= 0) return;
+  history.violate("lease", `${process.name} publishes ${overdueMs.toFixed(0)} ms after the end of its lease`);
+}

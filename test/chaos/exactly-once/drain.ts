@@ -1,0 +1,52 @@
+import { crc32 } from "node:zlib";
+import { readOutbox } from "../../e2e/writer.ts";
+import { headerText, type KafkaRecord, readTopic } from "../../servers/kafka-reader.ts";
+import { until } from "../../servers/until.ts";
+import type { EventWriter } from "./event-writer.ts";
+import { describeState, endInGoodOrder, type Scene, TABLES, TOPICS } from "./scene.ts";
+import { type Arrival, judge, type Verdict } from "./verdict.ts";
+
+const DRAIN_MS = 180_000;
+/** Beyond the timeout of a transaction that has lost its owner: the broker looks for those, and writes markers. */
+const SETTLE_MS = 30_000;
+
+/** Waits until all is delivered and nothing is under way any more, then ends the relays in good order. */
+export async function drain(scene: Scene): Promise<void> {
+  const { stand, fleet } = scene;
+  const settleMs = scene.options.transactionTimeoutMs + SETTLE_MS;
+  stand.mistreat(() => ({ kind: "pass" }));
+  await until("nothing is kept back any more", () => stand.heldCount === 0, settleMs);
+  const isDrained = async () => (await scene.pending()) === 0;
+  await until("all events are marked", isDrained, DRAIN_MS).catch(async (cause) => {
+    throw new Error(`what is left:\n${await describeState(scene)}`, { cause });
+  });
+  await stand.settled(TOPICS, settleMs);
+  await Promise.all(fleet.processes.filter(({ isRunning }) => isRunning).map(endInGoodOrder));
+}
+
+/** By a reader that has nothing in common with the relay's client. */
+export async function judgeScene(
+  { stage, stand }: Scene,
+  { diary, eras }: EventWriter,
+  isolation: "read_committed" | "read_uncommitted" = "read_committed",
+): Promise<Verdict> {
+  const arrivals: Arrival[] = [];
+  for (const topic of TOPICS) {
+    const records = await readTopic(stand.directBrokers, topic, { isolation });
+    for (const record of records) arrivals.push(arrivalOf(record));
+  }
+  const rows = new Map((await readOutbox(stage.pool, TABLES)).map(({ id, delivered }) => [id, delivered]));
+  return judge({ diary, rows, arrivals, eras });
+}
+
+function arrivalOf(record: KafkaRecord): Arrival {
+  const { topic, partition, offset, key, value } = record;
+  return {
+    topic,
+    partition,
+    offset,
+    id: headerText(record, "event-id"),
+    key: key?.toString() ?? null,
+    crc: crc32(value ?? ""),
+  };
+}

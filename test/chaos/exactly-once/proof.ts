@@ -1,0 +1,156 @@
+import { setTimeout as pauseMs } from "node:timers/promises";
+import { SeededRandom } from "../../../src/testing/simulator/seeded-random.ts";
+import type { LateCounts } from "../../servers/kafka-proxy-watch.ts";
+import { until } from "../../servers/until.ts";
+import { drain, judgeScene } from "./drain.ts";
+import type { EventWriter } from "./event-writer.ts";
+import { failOver } from "./failover.ts";
+import { transactionsAt } from "./log-segments.ts";
+import { describeState, openScene, REQUEST_TIMEOUT_MS, type Scene, type SceneOptions } from "./scene.ts";
+import { type Blow, Striker } from "./strikes.ts";
+import type { Verdict } from "./verdict.ts";
+import { wireFaults } from "./wire-faults.ts";
+
+export interface ProofOptions extends SceneOptions {
+  /** The strikes end after so many kill -9 of relays. */
+  readonly kills: number;
+  /** The strikes end after so long at the latest. */
+  readonly secondsMax: number;
+  /** The blows to deal, from the first again after the last. Absent: drawn by the seed. */
+  readonly plan?: readonly Blow[];
+  readonly log: (line: string) => void;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+export interface Progress {
+  readonly kills: number;
+  readonly written: number;
+  readonly cutOpen: number;
+  readonly late: number;
+}
+
+export interface ProofReport {
+  readonly verdict: Verdict;
+  readonly blows: Readonly<Record<Blow, number>>;
+  readonly cutOpen: number;
+  readonly late: LateCounts;
+  /** How often the transactions of a lane went on at another broker than before. */
+  readonly coordinatorMoves: number;
+  readonly failovers: number;
+  /** Settled batches of one lane, at most, that the promoted standby had never heard of. */
+  readonly settlesLost: number;
+  readonly takeOvers: number;
+  readonly healedBatches: number;
+  readonly seconds: number;
+  /** What the brokers' logs say about the records of violations. */
+  readonly transactions: readonly string[];
+}
+
+const WIRE_FAULT_EVERY_MS = 400;
+const FLOW_MS_MAX = 60_000;
+const TRANSACTIONS_SHOWN_MAX = 20;
+
+/** Everything that can happen happens, many times; then all that was written must have arrived once and in order. */
+export async function proveExactlyOnce(options: ProofOptions): Promise<ProofReport> {
+  const startedMs = performance.now();
+  await using scene = await openScene(options);
+  const { stand, fleet } = scene;
+  const random = new SeededRandom(options.seed, 1);
+  const striker = new Striker({ fleet, stand, random: random.fork(), log: options.log });
+  const writer = scene.write();
+  let settlesLost = 0;
+  try {
+    await flow(scene, 50);
+    stand.mistreat(
+      wireFaults({
+        random: random.fork(),
+        everyMs: WIRE_FAULT_EVERY_MS,
+        requestTimeoutMs: REQUEST_TIMEOUT_MS,
+        transactionTimeoutMs: options.transactionTimeoutMs,
+      }),
+    );
+    settlesLost = await strikeOn(scene, striker, writer, options, random.fork());
+  } finally {
+    await writer.stop();
+  }
+  options.log("no more blows: waiting until all is delivered");
+  await drain(scene);
+  const isolation = options.sabotage === "read-uncommitted" ? "read_uncommitted" : "read_committed";
+  const verdict = await judgeScene(scene, writer, isolation);
+  return {
+    verdict,
+    blows: striker.blows,
+    cutOpen: striker.cutOpen,
+    late: stand.watch.lateCounts,
+    coordinatorMoves: stand.watch.coordinatorMoves,
+    failovers: writer.eras - 1,
+    settlesLost,
+    takeOvers: fleet.told("LaneTaken").length,
+    healedBatches: healedBatches(scene),
+    transactions: await transactionsOf(scene, verdict),
+    seconds: (performance.now() - startedMs) / 1_000,
+  };
+}
+
+async function strikeOn(
+  scene: Scene,
+  striker: Striker,
+  writer: EventWriter,
+  options: ProofOptions,
+  random: SeededRandom,
+): Promise<number> {
+  const endMs = performance.now() + options.secondsMax * 1_000;
+  let settlesLost = 0;
+  let dealt = 0;
+  while (striker.blows.kill < options.kills && performance.now() < endMs) {
+    if (scene.pair !== null && writer.eras === 1 && striker.blows.kill >= options.kills / 2) {
+      options.log("fail over to the standby");
+      settlesLost = await failOver(scene.pair, scene.stage);
+      await until("the writer has found the new primary", () => writer.eras === 2);
+    }
+    await striker.strike(options.plan?.[dealt % options.plan.length]);
+    dealt += 1;
+    await flow(scene, random.int(1, 80));
+    await pauseMs(random.between(0, 500));
+    options.onProgress?.({
+      kills: striker.blows.kill,
+      written: writer.diary.size,
+      cutOpen: striker.cutOpen,
+      late: scene.stand.watch.lateCounts.late,
+    });
+  }
+  return settlesLost;
+}
+
+/** Returns when so many more events are delivered: no blow may bring it all to a standstill. */
+async function flow(scene: Scene, events: number): Promise<void> {
+  const look = async () =>
+    await scene
+      .deliveredCount()
+      .then((delivered) => ({ delivered }))
+      .catch(() => undefined);
+  const before = await until("the database answers", look);
+  const hasMoved = async () => {
+    const now = await look();
+    if (now === undefined) return false;
+    // A failover sets the count back.
+    return now.delivered >= before.delivered + events || now.delivered < before.delivered;
+  };
+  await until(`${events} events are delivered`, hasMoved, FLOW_MS_MAX).catch(async (cause) => {
+    throw new Error(`nothing moves any more:\n${await describeState(scene)}`, { cause });
+  });
+}
+
+function healedBatches({ fleet }: Scene): number {
+  return fleet.processes
+    .flatMap(({ told }) => told)
+    .filter(({ name }) => name === "LaneHealed")
+    .reduce((sum, { batches }) => sum + Number(batches), 0);
+}
+
+/** By the log of the first broker: in a cluster each of the three has a copy of everything. */
+async function transactionsOf(scene: Scene, { violations }: Verdict): Promise<string[]> {
+  const places = violations.flatMap((violation) => violation.places).slice(0, TRANSACTIONS_SHOWN_MAX);
+  const folder = scene.stand.nodes[0]?.folder;
+  return folder === undefined || places.length === 0 ? [] : await transactionsAt(folder, places);
+}

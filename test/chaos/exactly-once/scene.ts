@@ -1,0 +1,137 @@
+import { join } from "node:path";
+import { BILLING, ORDERS } from "../../e2e/outbox-tables.ts";
+import { createFleet, type RelayFleet, type RelayProcess } from "../../e2e/relay-fleet.ts";
+import { openStage, type Stage } from "../../e2e/stage.ts";
+import { countPending, createAggregates } from "../../e2e/writer.ts";
+import { startPostgres } from "../../servers/postgres.ts";
+import type { PostgresVersion } from "../../servers/postgres-binaries.ts";
+import { type ReplicatedPostgres, startReplicated } from "../../servers/postgres-standby.ts";
+import { until } from "../../servers/until.ts";
+import { type EventWriter, startEventWriter } from "./event-writer.ts";
+import { type KafkaStand, startKafkaStand } from "./kafka-stand.ts";
+
+/** Ways to make a proof fail, to see that it can. The last one leaves the relays alone and blinds the reader. */
+export type Sabotage = "at-least-once" | "forget-ledger" | "read-uncommitted";
+
+export interface SceneOptions {
+  readonly seed: number;
+  readonly version: PostgresVersion;
+  readonly brokers: 1 | 3;
+  readonly relays: number;
+  /** Short, so that a request which is kept back can come after the broker has given the transaction up. */
+  readonly transactionTimeoutMs: number;
+  /** Takes the guarantee away. Absent: exactly once, as it should be. */
+  readonly sabotage?: Sabotage;
+  /** With a standby, to which the database can fail over. */
+  readonly replicated: boolean;
+}
+
+/** A database, brokers behind proxies, relay processes between them, and an application that writes. */
+export interface Scene extends AsyncDisposable {
+  readonly options: SceneOptions;
+  readonly stage: Stage;
+  readonly pair: ReplicatedPostgres | null;
+  readonly stand: KafkaStand;
+  readonly fleet: RelayFleet;
+  write(): EventWriter;
+  pending(): Promise<number>;
+  /** Events that the relays have marked as delivered. */
+  deliveredCount(): Promise<number>;
+}
+
+export const TABLES = [ORDERS, BILLING];
+export const TOPICS = ["order.placed", "order.paid", "order.shipped"];
+export const REQUEST_TIMEOUT_MS = 1_200;
+const PARTITIONS = 4;
+const LANES = 4;
+const KEYS = 200;
+const LEASE_MS = 2_500;
+const END_MS_MAX = 60_000;
+
+export async function openScene(options: SceneOptions): Promise<Scene> {
+  await using started = new AsyncDisposableStack();
+  const { version } = options;
+  const stand = started.use(await startKafkaStand(options.brokers));
+  const pair = options.replicated ? started.use(await startReplicated({ version })) : null;
+  const server = pair?.primary ?? started.use(await startPostgres({ version }));
+  const place = {
+    databaseUrl: (name?: string, user?: string, password?: string) =>
+      (pair ?? server).databaseUrl(name, user, password),
+    query: (sql: string) => server.query(sql),
+  };
+  const stage = started.use(await openStage(place, { database: "shop", tables: TABLES }));
+  await createAggregates(stage.pool, KEYS);
+  for (const topic of TOPICS) await stand.createTopic(topic, PARTITIONS);
+  const fleet = started.use(newFleet(options, stage, stand));
+  for (let n = 1; n <= options.relays; n += 1) await fleet.start(`relay-${n}`);
+  const owned = started.move();
+  return {
+    options,
+    stage,
+    pair,
+    stand,
+    fleet,
+    write: () =>
+      startEventWriter({
+        url: stage.url,
+        tables: TABLES,
+        types: TOPICS,
+        keys: KEYS,
+        seed: options.seed,
+        connections: 3,
+        pauseMs: 5,
+      }),
+    pending: () => countPending(stage.pool, TABLES),
+    async deliveredCount() {
+      const [row] = await stage.sql<{ total: string }>(
+        "select coalesce(sum(total_events_published), 0) as total from outbox_relay.relay_state",
+      );
+      return Number(row?.total);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function newFleet({ sabotage, transactionTimeoutMs }: SceneOptions, stage: Stage, stand: KafkaStand): RelayFleet {
+  const kafka = {
+    brokers: stand.brokers,
+    service: "proof",
+    delivery: sabotage === "at-least-once" ? sabotage : "exactly-once",
+    connectTimeoutMs: REQUEST_TIMEOUT_MS,
+    requestTimeoutMs: REQUEST_TIMEOUT_MS,
+    transactionTimeoutMs,
+  };
+  return createFleet({
+    databaseUrl: stage.relayUrl,
+    script: join(import.meta.dirname, "relay-process.ts"),
+    variables: { KAFKA: JSON.stringify(kafka), SABOTAGE: sabotage ?? "" },
+    tables: TABLES,
+    lanes: LANES,
+    leaseMs: LEASE_MS,
+    // Small batches: many transactions, and many moments at which one of them is open.
+    limits: { batchSize: 25, inFlightEventsMax: 600, pageRows: 100 },
+    timing: { leaseMarginMs: 500, publishTimeoutMs: 1_500, balanceMs: 250, pollIntervalMs: 100, circuitMaxMs: 2_000 },
+  });
+}
+
+/** By SIGTERM. A relay that does not end by itself holds on to something, and that is a fault. */
+export async function endInGoodOrder(relay: RelayProcess): Promise<void> {
+  const ended = relay.terminate();
+  ended.catch(() => {}); // awaited below, unless the process does not end
+  await until(`${relay.name} has ended by itself`, () => !relay.isRunning, END_MS_MAX).catch((cause) => {
+    const words = relay.told.slice(-15).map((event) => JSON.stringify(event));
+    throw new Error(`${relay.name} does not end; its last words:\n${words.join("\n")}`, { cause });
+  });
+  await ended;
+}
+
+/** For a run that does not come to its end: who owns what, and what is held. */
+export async function describeState({ stage, fleet, stand }: Scene): Promise<string> {
+  const tables = ["instances", "lanes", "holds"].map(async (table) => {
+    const rows = await stage.sql(`select to_jsonb(t)::text as row from outbox_relay.${table} t limit 30`);
+    return rows.map((row) => `${table} ${JSON.stringify(row)}`);
+  });
+  const running = fleet.processes.filter(({ isRunning }) => isRunning);
+  const words = running.flatMap(({ name, told }) => told.slice(-15).map((event) => `${name} ${JSON.stringify(event)}`));
+  return [...(await Promise.all(tables)).flat(), `${stand.heldCount} requests kept back`, ...words].join("\n");
+}

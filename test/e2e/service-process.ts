@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { until } from "../servers/until.ts";
+
+/** The command as users start it, with nothing but these variables in its environment. */
+const COMMAND = fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url));
+
+/** So that what only a process of its own runs counts as run. */
+const { NODE_V8_COVERAGE } = process.env;
+const COVERAGE = NODE_V8_COVERAGE === undefined ? {} : { NODE_V8_COVERAGE };
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type LogLine = Readonly<Record<string, unknown>>;
+
+export interface ServiceProcess extends AsyncDisposable {
+  readonly pid: number;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** The JSON lines of the log, wherever they went. */
+  logs(fits?: (line: LogLine) => boolean): LogLine[];
+  /** Waits for a line of the log. */
+  logged(what: string, fits: (line: LogLine) => boolean): Promise<LogLine>;
+  get(path: string): Promise<{ status: number; body: string; json: () => Record<string, unknown> }>;
+  /** Waits until it says so of itself. */
+  becomes(status: "healthy" | "degraded" | "unhealthy"): Promise<Record<string, unknown>>;
+  kill(signal: NodeJS.Signals): void;
+  readonly ended: Promise<Ended>;
+}
+
+/** A command that ends by itself. */
+export async function runCommand(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
+  await using service = startService(args, env);
+  return await service.ended;
+}
+
+/** Behind a shell that does not pass signals on, as npm starts it. Then the process is the shell. */
+export function startBehindShell(env: Readonly<Record<string, string>>): ServiceProcess {
+  return startService(["-c", `'${COMMAND}' run; exit $?`], { npm_command: "exec", ...env }, "/bin/sh");
+}
+
+export function startService(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  command: string = COMMAND,
+): ServiceProcess {
+  const child = spawn(command, [...args], {
+    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...COVERAGE, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      output[name] += text;
+    });
+  }
+  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, ...output }));
+  const logs = (fits: (line: LogLine) => boolean = () => true) => logLines(output.stdout + output.stderr).filter(fits);
+  const get = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${env.PORT}${path}`);
+    const body = await response.text();
+    return { status: response.status, body, json: () => JSON.parse(body) as Record<string, unknown> };
+  };
+  return {
+    pid: child.pid!,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    logs,
+    logged: (what, fits) => until(`the log says ${what}`, () => logs(fits)[0] ?? stillRuns(child, output)),
+    get,
+    becomes: (status) =>
+      until(`the service is ${status}`, async () => {
+        const health = await get("/health").then(
+          ({ json }) => json(),
+          () => null,
+        );
+        return health?.status === status ? health : stillRuns(child, output);
+      }),
+    kill: (signal) => void child.kill(signal),
+    ended,
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
+
+function stillRuns(child: ChildProcess, output: { stdout: string; stderr: string }): false {
+  if (child.exitCode === null && child.signalCode === null) return false;
+  throw new Error(
+    `the service has ended with ${child.exitCode ?? child.signalCode}:\n${output.stderr}${output.stdout}`,
+  );
+}
+
+/** Only whole lines that are ours: events on standard output are JSON too. */
+function logLines(text: string): LogLine[] {
+  return text.split("\n").flatMap((line) => {
+    if (!line.startsWith('{"level":') || !line.endsWith("}")) return [];
+    return [JSON.parse(line) as LogLine];
+  });
+}

@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { kafkaClassPath } from "./kafka-binaries.ts";
+import { classArchive, copyDataFolder, type KafkaProperties, propertiesText } from "./kafka-templates.ts";
+import { createScratch, isStopped, type Scratch } from "./scratch.ts";
+import { until } from "./until.ts";
+
+export type KafkaProcessOptions = {
+  readonly nodeId: number;
+  readonly properties: KafkaProperties;
+  /** More arguments for the format of the data folder, for instance `--add-scram`. */
+  readonly formatArguments?: readonly string[];
+  readonly onDisk?: boolean;
+  /** A heap of a gigabyte and the optimizing compiler, as a benchmark wants. The default is small and starts fast. */
+  readonly fast?: boolean;
+};
+
+/** One Kafka process with a folder of its own; what it listens on is up to its properties. */
+export type KafkaProcess = AsyncDisposable & {
+  readonly folder: string;
+  readonly pid: number | undefined;
+  /** kill -9; returns when it is gone. */
+  kill(): Promise<void>;
+  /** A shutdown in good order, which takes about a second. */
+  stop(): Promise<void>;
+  /** Starts again on the same ports and folder, after a kill if it still runs. */
+  restart(): Promise<void>;
+  /** Freezes it: connections stay open and nobody answers. */
+  pause(): Promise<void>;
+  resume(): void;
+  /** The end of the server's own log. */
+  logTail(): string;
+};
+
+const startMsMax = 60_000;
+
+/** Returns once the process is on its way; `ready()` tells when it serves. A cluster starts all of its nodes first. */
+export async function spawnKafka(
+  options: KafkaProcessOptions,
+): Promise<KafkaProcess & { readonly ready: () => Promise<void> }> {
+  const server = new Server(options, createScratch("kafka", options.onDisk ? "disk" : "memory"));
+  try {
+    await server.create();
+    return server;
+  } catch (error) {
+    await server[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+class Server implements KafkaProcess {
+  readonly folder: string;
+  readonly #options: KafkaProcessOptions;
+  readonly #scratch: Scratch;
+  readonly #propertiesFile: string;
+  readonly #logFile: string;
+  #child: ChildProcess | undefined;
+  /** The log goes on over restarts: only what comes after this tells about the present process. */
+  #logStart = 0;
+
+  constructor(options: KafkaProcessOptions, scratch: Scratch) {
+    this.folder = scratch.path;
+    this.#options = options;
+    this.#scratch = scratch;
+    this.#propertiesFile = join(scratch.path, "server.properties");
+    this.#logFile = join(scratch.path, "kafka.log");
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async create(): Promise<void> {
+    const data = join(this.folder, "data");
+    writeFileSync(
+      this.#propertiesFile,
+      propertiesText({ ...this.#options.properties, "node.id": this.#options.nodeId, "log.dirs": data }),
+    );
+    await copyDataFolder(this.#options.nodeId, this.#options.formatArguments ?? [], data);
+    await this.#launch();
+  }
+
+  async #launch(): Promise<void> {
+    const flags = [...javaFlags(this.#options), `-XX:SharedArchiveFile=${await classArchive()}`];
+    const log = openSync(this.#logFile, "a");
+    this.#logStart = statSync(this.#logFile).size;
+    const child = spawn("java", [...flags, "-cp", await kafkaClassPath(), "kafka.Kafka", this.#propertiesFile], {
+      cwd: this.folder,
+      stdio: ["ignore", log, log],
+    });
+    closeSync(log);
+    await once(child, "spawn");
+    this.#child = child;
+  }
+
+  async ready(): Promise<void> {
+    await until(
+      "Kafka has started",
+      () => {
+        if (!this.#running()) throw new Error(`Kafka ended while it started:\n${this.logTail()}`);
+        return readFileSync(this.#logFile, "utf8").slice(this.#logStart).includes("Kafka Server started");
+      },
+      startMsMax,
+    );
+  }
+
+  #running(): ChildProcess | undefined {
+    const child = this.#child;
+    return child?.exitCode === null && child.signalCode === null ? child : undefined;
+  }
+
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  async stop(): Promise<void> {
+    this.resume();
+    await this.#end("SIGTERM");
+  }
+
+  async #end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    const child = this.#running();
+    if (!child) return;
+    const exit = once(child, "exit");
+    child.kill(signal);
+    await exit;
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.#launch();
+    await this.ready();
+  }
+
+  async pause(): Promise<void> {
+    const child = this.#running();
+    child?.kill("SIGSTOP");
+    await until("Kafka is stopped", () => child?.pid === undefined || isStopped(child.pid));
+  }
+
+  resume(): void {
+    this.#running()?.kill("SIGCONT");
+  }
+
+  logTail(): string {
+    return readFileSync(this.#logFile, "utf8").slice(-4_000);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await this.#scratch.remove();
+  }
+}
+
+function javaFlags({ fast }: KafkaProcessOptions): string[] {
+  if (fast) return ["-Xms1g", "-Xmx1g", "-XX:+UseG1GC"];
+  return ["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+}
