@@ -3,6 +3,8 @@ import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
+import { classArchive } from "./servers/kafka-templates.ts";
+import { postgresBinaries } from "./servers/postgres-binaries.ts";
 
 const concurrentFilesMax = 2;
 const testTimeoutMs = 120_000;
@@ -209,6 +211,17 @@ async function work(): Promise<void> {
   }
 }
 
+/** What the servers need is fetched and made before, once per machine: it may take longer than a test may. */
+async function prepareServers(): Promise<void> {
+  const startedMs = performance.now();
+  for (const version of [15, 18] as const) await postgresBinaries(version);
+  await classArchive();
+  const tookMs = performance.now() - startedMs;
+  if (tookMs > progressEveryMs) console.log(`ready  ${seconds(tookMs)}  the servers, kept for the next time`);
+}
+
+// A few files by name may need no server at all.
+if (wanted.length === 0) await prepareServers();
 await Promise.all(Array.from({ length: concurrentFilesMax }, work));
 clearInterval(progress);
 // Not by exitCode: a process that outlived its test file may still hold a pipe to this one.
