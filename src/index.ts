@@ -14,7 +14,8 @@ export { migrateDown, migrateUp, migrationStatus, sqlOf } from "./postgres/migra
 export { type Database, type DatabaseOptions, openDatabase } from "./postgres/pool.ts";
 export { memoryPublisher } from "./publishers/memory/memory-publisher.ts";
 export { stdoutPublisher } from "./publishers/stdout/stdout-publisher.ts";
-export { createRelay, type DrainReport, type Relay, type RelayOptions } from "./relay/relay.ts";
+export type { DrainReport } from "./relay/drain.ts";
+export { createRelay, type Relay, type RelayOptions } from "./relay/relay.ts";
 export type { Route } from "./routing/routes.ts";
 export { memorySource } from "./sources/memory/memory-source.ts";
 export { openOutboxSource } from "./sources/openoutbox/openoutbox-source.ts";

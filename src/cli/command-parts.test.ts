@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { DrainReport } from "../relay/relay.ts";
+import type { DrainReport } from "../relay/drain.ts";
 import { missingHeapFlags } from "./heap-limits.ts";
 import { progressLine, showProgress } from "./progress.ts";
 import { resultOf } from "./run-once.ts";
@@ -15,7 +15,14 @@ test("A19 the heap's limits are added unless somebody has set them", () => {
   assert.deepEqual(missingHeapFlags(both, ""), []);
 });
 
-const DONE: DrainReport = { deadLetters: 0, retrying: 0, unreachable: [], blockedTopics: [], broken: [] };
+const DONE: DrainReport = {
+  deadLetters: 0,
+  retrying: 0,
+  unreachable: [],
+  blockedTopics: [],
+  elsewhere: 0,
+  broken: [],
+};
 
 test("G2 the exit code tells what is left: 0 nothing, 5 something, 1 a destination that is gone", () => {
   assert.deepEqual(resultOf(7, DONE), { code: 0, line: "7 events delivered" });

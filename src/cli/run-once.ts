@@ -1,4 +1,4 @@
-import type { DrainReport } from "../relay/relay.ts";
+import type { DrainReport } from "../relay/drain.ts";
 import type { Engine } from "./engine.ts";
 import { EXIT } from "./exit.ts";
 import { type ProgressCounts, showProgress } from "./progress.ts";
@@ -65,11 +65,12 @@ class DeliveryCounter {
 }
 
 export function resultOf(delivered: number, report: DrainReport): OnceResult {
-  const { blockedTopics, broken, deadLetters, retrying, unreachable } = report;
+  const { blockedTopics, broken, deadLetters, elsewhere, retrying, unreachable } = report;
   const left = [
     deadLetters > 0 ? `${deadLetters} dead letters` : null,
     retrying > 0 ? `${retrying} wait for another try` : null,
     blockedTopics.length > 0 ? `what goes to ${blockedTopics.join(", ")} waits for the topic` : null,
+    elsewhere > 0 ? `${elsewhere} wait in lanes of other instances` : null,
     broken.length > 0 ? `not usable: ${broken.join(", ")}` : null,
     unreachable.length > 0 ? `not reachable: ${unreachable.join(", ")}` : null,
   ].filter((part) => part !== null);

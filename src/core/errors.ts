@@ -58,7 +58,10 @@ export const ERROR_CATALOGUE = {
     fix: "Find out what became of the ledger or the database; `outbox-relay adopt` goes on with what is there.",
   },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
-  IDENTITY_CHANGED: { retryable: false, fix: "This is a restored or another database: check it, then adopt it." },
+  IDENTITY_CHANGED: {
+    retryable: false,
+    fix: "If it replaces the old database: `outbox-relay adopt`; if it works beside it: `outbox-relay adopt --as-copy`.",
+  },
 } as const satisfies Record<string, { retryable: boolean; fix: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE;

@@ -174,6 +174,12 @@ export interface Heads {
   readonly gone: readonly string[];
 }
 
+export interface LookedAt {
+  readonly events: readonly ClaimedEvent[];
+  /** There was no room for these; ask again. */
+  readonly unread: readonly string[];
+}
+
 /**
  * One pipeline's events and progress. Reading, fencing and settling are one port, because fencing only holds if
  * progress and rows commit together.
@@ -210,6 +216,12 @@ export interface QueueStore {
    * that is the caller's already is no obstacle, nor is a hold that the database forgot.
    */
   claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads>;
+
+  /**
+   * Reads events that are not settled yet, without claiming them: to compare them with what a ledger calls delivered.
+   * Ids in neither list are settled or gone.
+   */
+  lookAt(ids: readonly string[]): Promise<LookedAt>;
 
   /**
    * Writes all of it or nothing, and only while grant and previousBatch hold, else throws FENCED. Dead events leave a

@@ -49,8 +49,17 @@ export interface TechnicalEventMap {
   InstanceLost: { readonly instance: string; readonly reason: string };
   InstanceReaped: { readonly instance: string };
   LaneTaken: { readonly pipeline: string; readonly lane: number; readonly epoch: bigint; readonly crashes: number };
-  /** So many events had been delivered by the lane's former owner without being settled; the ledger knew. */
-  LaneHealed: { readonly pipeline: string; readonly lane: number; readonly batches: number; readonly count: number };
+  /**
+   * So many events had been delivered by the lane's former owner without being settled; the ledger knew. Strangers are
+   * events whose id the database gave out a second time: they are delivered as new ones.
+   */
+  LaneHealed: {
+    readonly pipeline: string;
+    readonly lane: number;
+    readonly batches: number;
+    readonly count: number;
+    readonly strangers: number;
+  };
   LaneReleased: { readonly pipeline: string; readonly lane: number };
   LaneFailed: { readonly pipeline: string; readonly lane: number; readonly code: ErrorCode; readonly reason: string };
   /** A lane has so many holds that it takes nothing new. */

@@ -22,7 +22,7 @@ test("A2 with a ledger only whole batches are settled, joined while they fit", (
   }
   assert.deepEqual(pile.take(3, 7n), { batch: 9n, delivered: ["1", "2", "3"], ledger: "batch" });
   assert.deepEqual(pile.take(1, 9n), { batch: 10n, delivered: ["4", "5", "6"], ledger: "batch" });
-  assert.equal(pile.size, 0);
+  assert.ok(pile.isEmpty);
 });
 
 test("A2 a batch that was healed is not joined with one of our own", () => {

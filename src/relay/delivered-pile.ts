@@ -15,8 +15,9 @@ export class DeliveredPile {
   #ends: BatchEnd[] = [];
   #ended = 0;
 
-  get size(): number {
-    return this.#ids.length;
+  /** A batch may have no events left to mark and still moves the lane on. */
+  get isEmpty(): boolean {
+    return this.#ids.length === 0 && this.#ends.length === 0;
   }
 
   add(id: string): void {

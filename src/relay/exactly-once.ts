@@ -8,6 +8,7 @@ import type { PipelineContext } from "./context.ts";
 import { TIMED_OUT, withDeadline } from "./deadline.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
 import { unsettledBatches } from "./ledger-check.ts";
+import { eventsOfMarks, markOf } from "./ledger-marks.ts";
 import type { Sender } from "./sender.ts";
 
 /** To fence a lane may take several times as long as a publish: the broker first ends what the former owner left. */
@@ -19,8 +20,11 @@ const IDLE_MS = 60_000;
 export interface ExactlyOnceHost {
   /** The number of the last batch whose settle was acknowledged. */
   readonly settledBatch: bigint;
-  /** Writes down what a former owner delivered. Resolves when that is durable or the lane is lost. */
-  heal(batches: readonly CommittedBatch[]): Promise<void>;
+  /**
+   * Writes down what a former owner delivered; `strangers` are events that only bear the ids of such. Resolves when that
+   * is durable or the lane is lost.
+   */
+  heal(batches: readonly CommittedBatch[], strangers: number): Promise<void>;
   /** What was reported as delivered since the last call is the batch with this number. */
   endBatch(batch: bigint): void;
   /** False: the lease or the lane is gone. */
@@ -84,7 +88,7 @@ export class ExactlyOnce implements Sender {
       try {
         const unsettled = await this.#begin();
         destination.answered(probe);
-        if (unsettled.length > 0 && !this.#isOver) await this.#host.heal(unsettled);
+        if (unsettled.length > 0 && !this.#isOver) await this.#heal(unsettled);
         return !this.#isOver;
       } catch (error) {
         const isOutage = error instanceof Outage && !this.#isOver;
@@ -108,7 +112,7 @@ export class ExactlyOnce implements Sender {
         return;
       }
       isSent = true;
-      const note = { batch: this.#last + 1n, ids: messages.map(({ event }) => event.id) };
+      const note = { batch: this.#last + 1n, ids: messages.map(({ event }) => markOf(event)) };
       const outcomes = await session.send(messages, note, signal);
       if (outcomes.every(({ kind }) => kind === "delivered")) {
         await session.commit(signal);
@@ -153,6 +157,11 @@ export class ExactlyOnce implements Sender {
     this.#last = this.#inLedger > this.#takeover.settledBatch ? this.#inLedger : this.#takeover.settledBatch;
     this.#usedAtMs = this.#now();
     return unsettled;
+  }
+
+  async #heal(unsettled: readonly CommittedBatch[]): Promise<void> {
+    const { batches, strangers } = await eventsOfMarks(this.#context.store, unsettled);
+    await this.#host.heal(batches, strangers);
   }
 
   /** A session that is spent or was let go is replaced; the ledger must then be as this owner left it. */

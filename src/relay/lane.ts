@@ -279,10 +279,10 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   // What exactly-once delivery asks for
 
-  heal(batches: readonly CommittedBatch[]): Promise<void> {
-    const events = batches.reduce((sum, { ids }) => sum + ids.length, 0);
+  heal(batches: readonly CommittedBatch[], strangers: number): Promise<void> {
+    const count = batches.reduce((sum, { ids }) => sum + ids.length, 0);
     const about = { pipeline: this.#context.name, lane: this.grant.lane };
-    this.#context.events.emit("LaneHealed", { ...about, batches: batches.length, count: events });
+    this.#context.events.emit("LaneHealed", { ...about, batches: batches.length, count, strangers });
     return this.#settler.heal(batches, (id) => this.holds.get(id) !== undefined);
   }
 

@@ -8,6 +8,7 @@ import { compileRoutes, type Route } from "../routing/routes.ts";
 import { checkLimits, checkTiming } from "./check-settings.ts";
 import type { PipelineContext } from "./context.ts";
 import { Destination } from "./destination.ts";
+import { type DrainReport, drained } from "./drain.ts";
 import { attemptsMaxOf } from "./failure-rule.ts";
 import { Instance } from "./instance.ts";
 import { type Listener, TechnicalEventBus } from "./technical-event-bus.ts";
@@ -35,18 +36,6 @@ export interface SourcePolicy {
   readonly routes?: readonly Route[];
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Pick<Timing, "pollIntervalMs">>;
-}
-
-export interface DrainReport {
-  readonly deadLetters: number;
-  /** Failed events that will be tried again. */
-  readonly retrying: number;
-  /** Destinations that take nothing at present. */
-  readonly unreachable: readonly string[];
-  /** Topics that take nothing at present; their events wait. */
-  readonly blockedTopics: readonly string[];
-  /** Pipelines whose source or ledger could not be used; what waits there is not known. */
-  readonly broken: readonly string[];
 }
 
 export interface Relay extends AsyncDisposable {
@@ -92,30 +81,7 @@ export function createRelay(options: RelayOptions): Relay {
 
   async function drain(): Promise<DrainReport> {
     await start();
-    const startedMs = clock.monotonicMs();
-    const patienceMs = 2 * timing.backoffMaxMs;
-    for (const session of instances.flatMap((instance) => instance.sessions())) session.expectEvents();
-    for (;;) {
-      const sessions = instances.flatMap((instance) => instance.sessions());
-      const absent = instances.filter((instance) => instance.sessions().length === 0);
-      const unreachable = [...destinations.values()].filter((destination) => destination.isOpen);
-      const broken = sessions.filter((session) => session.isBrokenFor(patienceMs));
-      const waiting = sessions.filter(
-        (session) => !(session.isAtRest || unreachable.includes(session.destination) || broken.includes(session)),
-      );
-      const isOver = absent.length === 0 || clock.monotonicMs() - startedMs >= patienceMs;
-      if (isOver && waiting.length === 0) {
-        const holds = sessions.flatMap((session) => session.lanes().map((lane) => lane.holds.count()));
-        return {
-          deadLetters: holds.reduce((sum, count) => sum + count.dead, 0),
-          retrying: holds.reduce((sum, count) => sum + count.retrying, 0),
-          unreachable: unreachable.map((destination) => destination.name),
-          blockedTopics: [...destinations.values()].flatMap((destination) => destination.openTopics()),
-          broken: [...broken.map((session) => session.name), ...absent.flatMap((instance) => instance.pipelines())],
-        };
-      }
-      await clock.sleep(DRAIN_LOOK_MS);
-    }
+    return await drained({ clock, timing, instances, destinations: [...destinations.values()] });
   }
 
   return {
@@ -128,7 +94,6 @@ export function createRelay(options: RelayOptions): Relay {
   };
 }
 
-const DRAIN_LOOK_MS = 10;
 const DEFAULT_LANES = 4;
 
 function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEventBus): Map<string, Destination> {

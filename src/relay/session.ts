@@ -34,8 +34,9 @@ export class Session implements LaneHost {
   readonly #broken = new Set<string>();
   #brokenSinceMs = Number.POSITIVE_INFINITY;
   #wakes = 0;
-  /** Lanes that neither we nor any other living instance had at the last look. */
+  /** Lanes that neither we nor any other living instance had at the last look, and those that others had. */
   #unserved = Number.POSITIVE_INFINITY;
+  #elsewhere = 0;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -88,6 +89,16 @@ export class Session implements LaneHost {
   get isAtRest(): boolean {
     if (this.#broken.size > 0 || this.#closing.size > 0 || this.#unserved > 0) return false;
     return this.#lanes.size === 0 || this.#poller.isAtRest;
+  }
+
+  /** True when others have lanes of this pipeline: what waits there is not known here. */
+  get isShared(): boolean {
+    return this.#elsewhere > 0;
+  }
+
+  /** Events that wait, also in the lanes of others. Asks the source. */
+  async waiting(): Promise<number> {
+    return (await this.#context.store.backlog()).pending;
   }
 
   get name(): string {
@@ -232,6 +243,7 @@ export class Session implements LaneHost {
     const isServed = ({ lane, owner }: LaneState): boolean =>
       this.#lanes.has(lane) || (owner !== null && owner !== this.#tenure.id && living.has(owner));
     this.#unserved = survey.lanes.filter((state) => !isServed(state)).length;
+    this.#elsewhere = survey.lanes.length - this.#unserved - this.#lanes.size;
   }
 
   #isFree(state: LaneState, living: ReadonlySet<string>): boolean {

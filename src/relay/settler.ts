@@ -69,6 +69,7 @@ export class Settler {
       for (const id of ids) this.delivered(id, hasHold(id));
       this.#delivered.endBatch(batch, "heal");
     }
+    this.#start();
     await this.idle();
   }
 
@@ -145,8 +146,8 @@ export class Settler {
 
   #hasWork(): boolean {
     return (
-      this.#tasks.length + this.#delivered.size + this.#failed.length > 0 ||
-      this.#handedBack.length + this.#releasedHolds.length > 0
+      this.#tasks.length + this.#failed.length + this.#handedBack.length + this.#releasedHolds.length > 0 ||
+      !this.#delivered.isEmpty
     );
   }
 
@@ -158,7 +159,7 @@ export class Settler {
       failed: takeFront(this.#failed, max),
       handedBack: takeFront(this.#handedBack, max),
       // After the deliveries they belong to, never before: a hold may only go once its event is marked.
-      releasedHolds: this.#delivered.size === 0 ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
+      releasedHolds: this.#delivered.isEmpty ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
     });
   }
 

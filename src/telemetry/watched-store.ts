@@ -50,6 +50,10 @@ class WatchedStore implements QueueStore {
     return this.#answer(this.#inner.prepare());
   }
 
+  lookAt(ids: readonly string[]) {
+    return this.#answer(this.#inner.lookAt(ids));
+  }
+
   identity() {
     return this.#answer(this.#inner.identity());
   }

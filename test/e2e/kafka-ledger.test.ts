@@ -180,8 +180,8 @@ describe("a database that was restored", () => {
     const later = await it.insert(eventsOf("restored", 40));
     await it.drained();
     await running.becomes("healthy");
-    await running.logged("it healed", ({ event }) => event === "LaneHealed");
     assertOnce(await read("restored"), [...before, ...pending, ...forgotten, ...later]);
+    assert.ok(running.logs(({ event }) => event === "LaneHealed").length > 0, "the ledger told what was forgotten");
   });
 
   test("A2: to a state beyond it: the lane halts; adopted, it sends again only what the ledger has forgotten", async () => {
@@ -219,7 +219,8 @@ describe("a database that was restored", () => {
     }
     await delivered(it);
     const relayUrl = (database: string) => elsewhere.databaseUrl(database, it.role, "secret");
-    const told = /was made on another server.*\[IDENTITY_CHANGED\].*adopt/;
+    const told =
+      /was made on another server.*\[IDENTITY_CHANGED\].*`outbox-relay adopt`.*`outbox-relay adopt --as-copy`/;
 
     await using moved = await it.run({ DATABASE_URL: relayUrl("moved") });
     await problemsOnce(moved, told);

@@ -272,7 +272,7 @@ describe("outbox-relay run and a broker that goes away", () => {
       while (ids.length < upTo) ids.push(...(await it.insert(all.slice(ids.length, ids.length + 50))));
     };
     await write(500);
-    await follower.waitFor(100);
+    await follower.waitFor(100, 60_000);
     const writing = write(1_500);
     await kafka.kill();
     await writing;

@@ -13,7 +13,7 @@ const TABLE: OutboxTable = {
   flags: ["published"],
 };
 
-export interface NewEvent {
+interface NewEvent {
   readonly type: string;
   readonly key?: string | null;
   readonly payload?: string;

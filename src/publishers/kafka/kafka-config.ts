@@ -123,7 +123,7 @@ export function secretsOf({ sasl, tls }: KafkaSettings): string[] {
 }
 
 export function describeBrokers(brokers: readonly BrokerAddress[]): string {
-  return brokers.map(({ host, port }) => `${isIPv6(host) ? `[${host}]` : host}:${port}`).join(", ");
+  return brokers.map(({ host, port }) => `${isIPv6(host) ? `[${host}]` : host}:${port}`).join(",");
 }
 
 function check(isRight: boolean, what: string): asserts isRight {

@@ -6,6 +6,7 @@ import type {
   Grant,
   Heads,
   LaneState,
+  LookedAt,
   PipelineIdentity,
   PipelineSpec,
   QueueStore,
@@ -134,6 +135,12 @@ export class MemoryStore implements QueueStore {
       }
     });
     return { events, gone };
+  }
+
+  async lookAt(ids: readonly string[]): Promise<LookedAt> {
+    const rows = ids.map((id) => this.#database.tables.open.get(id)).filter((row) => row !== undefined);
+    const lanes = this.#pipeline().lanes.size;
+    return { events: rows.map((row) => claimedEvent(row, laneOf(row, lanes), row.attempts, this.#spec)), unread: [] };
   }
 
   async settle(settlement: Settlement): Promise<SettleResult> {

@@ -1,4 +1,4 @@
-import type { ClaimedEvent, Grant, Heads, PipelineSpec, RunRequest } from "../../ports/queue-store.ts";
+import type { ClaimedEvent, Grant, Heads, LookedAt, PipelineSpec, RunRequest } from "../../ports/queue-store.ts";
 import { displayTable, quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { requireGrant, writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
@@ -6,7 +6,7 @@ import type { Row } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
 import { claimSql } from "./claim.sql.ts";
 import { claimHeadsSql } from "./claim-heads.sql.ts";
-import { COLUMN } from "./event-columns.ts";
+import { COLUMN, eventColumns } from "./event-columns.ts";
 import { readEvents } from "./event-reader.ts";
 import { findGoneSql } from "./find-gone.sql.ts";
 import type { QueueScope } from "./openoutbox-table.ts";
@@ -79,4 +79,21 @@ export async function claimHeads(queue: Queue, grant: Grant, ids: readonly strin
     const gone = await session.rows(findGoneSql(scope, grant.owner, ids));
     return { events, gone: gone.map((row) => row[0] ?? "") };
   });
+}
+
+/** One at a time, so that nothing has to be bounded: the ids here are UUIDs, and nobody compares those. */
+export async function lookAt({ database, spec, scope }: Queue, ids: readonly string[]): Promise<LookedAt> {
+  const [first, ...unread] = ids;
+  if (first === undefined) return { events: [], unread: [] };
+  const settings = {
+    ...writeSettings(database, "looking at an event", displayTable(scope.table.name)),
+    readOnly: true,
+  };
+  const rows = await statement(
+    database.pool,
+    settings,
+    `select ${eventColumns(spec)} from ${scope.table.quotedName} t, (select 0 as lane, 0 as rank) r
+     where t.event_id = any(${quoteArray([first])}::uuid[]) and t.status <> 'DELIVERED'`,
+  );
+  return { events: readEvents(rows, spec), unread };
 }

@@ -19,7 +19,7 @@ import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
 import { glance, statement, transaction } from "../../postgres/transaction.ts";
 import { backlogSql } from "./backlog.sql.ts";
-import { CLAIM_SETTINGS, claim, claimHeads, type Queue } from "./claim.ts";
+import { CLAIM_SETTINGS, claim, claimHeads, lookAt, type Queue } from "./claim.ts";
 import { releaseLane, takeLanes } from "./lane-handover.ts";
 import { OpenOutboxClaims } from "./openoutbox-claims.ts";
 import { OpenOutboxRun } from "./openoutbox-run.ts";
@@ -116,6 +116,10 @@ export class OpenOutboxStore implements QueueStore {
 
   async claimHeads(grant: Grant, ids: readonly string[]) {
     return await claimHeads(await this.#ready(), grant, ids);
+  }
+
+  async lookAt(ids: readonly string[]) {
+    return await lookAt(await this.#ready(), ids);
   }
 
   async settle(settlement: Settlement) {

@@ -28,6 +28,7 @@ import { backlogSql } from "./backlog.sql.ts";
 import type { ColumnNames } from "./column-names.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
+import { lookAt } from "./look-at.ts";
 import { type PendingFilter, type PendingScope, pendingCondition } from "./pending-condition.ts";
 import { PostgresRun } from "./postgres-run.ts";
 import { pruneSql } from "./prune.sql.ts";
@@ -147,6 +148,11 @@ export class PostgresStore implements QueueStore {
     const { scope, reader } = await this.#ready();
     const { payloadBytesMax } = this.#parts.spec;
     return await claimHeads(this.#parts.database, { scope, reader, payloadBytesMax, grant, ids });
+  }
+
+  async lookAt(ids: readonly string[]) {
+    const { scope, reader } = await this.#ready();
+    return await lookAt(this.#parts.database, scope, reader, this.#parts.spec.payloadBytesMax, ids);
   }
 
   async settle(settlement: Settlement) {

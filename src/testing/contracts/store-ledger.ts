@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ClaimedEvent } from "../../ports/queue-store.ts";
 import { BYTES_MAX, SPEC, storeCases } from "./store-stage.ts";
 
 /** What exactly-once delivery asks of a source: a name of its own, and progress that a ledger can be compared with. */
@@ -52,6 +53,28 @@ export const ledgerCases = storeCases([
       assert.deepEqual(result.missing, []);
       assert.equal(stage.showIds(await stage.subject.deliveredIds()), "a1 b1");
       assert.equal(stage.show(await second.read()), "a2");
+    },
+  ],
+
+  [
+    "A2 events can be looked at by id without a claim, whether held or not, until they are settled",
+    async (stage) => {
+      await stage.write("a1 b1 c1");
+      const owner = await stage.own();
+      const read = await owner.read();
+      await owner.settle({ delivered: stage.ids("c1") });
+      const looked: ClaimedEvent[] = [];
+      const waiting = [...stage.ids("a1 b1 c1 d1")];
+      while (waiting.length > 0) {
+        const { events, unread } = await owner.store.lookAt(waiting.splice(0));
+        looked.push(...events);
+        waiting.push(...unread);
+      }
+      assert.equal(stage.show(looked), "a1 b1");
+      const content = ({ id, type, key, createdAt, payload }: ClaimedEvent) =>
+        [id, type, key, createdAt, payload.toString("latin1")].join();
+      const before = new Map(read.map((event) => [event.id, content(event)]));
+      for (const event of looked) assert.equal(content(event), before.get(event.id));
     },
   ],
 

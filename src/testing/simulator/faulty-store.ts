@@ -6,6 +6,7 @@ import type {
   DurableClaims,
   Grant,
   Heads,
+  LookedAt,
   PipelineIdentity,
   PipelineSpec,
   QueueSource,
@@ -107,6 +108,10 @@ class FaultyStore implements QueueStore {
 
   prepare(): Promise<{ readonly lanes: number }> {
     return this.#calls.call("prepare", false, () => this.#inner.prepare());
+  }
+
+  lookAt(ids: readonly string[]): Promise<LookedAt> {
+    return this.#calls.call("lookAt", false, () => this.#inner.lookAt(ids));
   }
 
   identity(): Promise<PipelineIdentity> {
