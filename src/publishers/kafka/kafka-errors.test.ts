@@ -68,7 +68,7 @@ test("a broker's answer is told apart from silence, however deep it lies in the 
 test("A20 a reason names the setting to look at", () => {
   const system = (code: string) => new NetworkError("x", { cause: Object.assign(new Error("no"), { code }) });
   const reasons: readonly (readonly [unknown, RegExp])[] = [
-    [system("ECONNREFUSED"), /^Kafka at b1:9092, b2:9092: connection refused .*check brokers$/],
+    [system("ECONNREFUSED"), /^Kafka at b1:9092,b2:9092: connection refused .*check brokers$/],
     [system("ENOTFOUND"), /host name is unknown.*check brokers$/],
     [system("SELF_SIGNED_CERT_IN_CHAIN"), /check tls\.ca and tls\.servername$/],
     [system("ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED"), /check tls\.cert, tls\.key and the port$/],
