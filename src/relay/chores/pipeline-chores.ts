@@ -8,6 +8,8 @@ const PRUNE_EVERY_MS = 5_000;
 /** Enough to keep up with any drain, few enough to leave the database its breath. */
 const PRUNE_STEPS = 200;
 const STALE_ROWS = 1_000;
+/** Every so many reviews also of lanes that know of no hold: a database that forgot its last commits may have one again. */
+const THOROUGH_REVIEW = 10;
 
 interface ChoreHost {
   lanes(): readonly Lane[];
@@ -19,13 +21,18 @@ interface ChoreHost {
 /** What a pipeline does beside delivering. Work on the whole source is done by the owner of lane 0 alone. */
 export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore[] {
   const { clock, events, name: pipeline, store, timing } = context;
+  let reviews = 0;
   const ownsFirstLane = () => host.lanes().some((lane) => lane.isOpen && lane.grant.lane === 0);
   const chore = (name: string, everyMs: number, run: () => Promise<void>) =>
     new Chore({ name, pipeline, everyMs, clock, events, run });
 
   const chores = [
     chore("review holds", timing.reviewMs, async () => {
-      for (const lane of host.lanes()) if (lane.isOpen && lane.holds.size > 0) await lane.reviewHolds();
+      reviews += 1;
+      const isThorough = reviews % THOROUGH_REVIEW === 0;
+      for (const lane of host.lanes()) {
+        if (lane.isOpen && (lane.holds.size > 0 || isThorough)) await lane.reviewHolds();
+      }
     }),
     chore("rest idle lanes", timing.reviewMs, async () => {
       for (const lane of host.lanes()) await lane.rest();
