@@ -6,7 +6,7 @@ import type { Database } from "./pool.ts";
 import type { Session } from "./session.ts";
 import { transaction } from "./transaction.ts";
 
-export interface Adoption {
+interface Adoption {
   /** Only this pipeline. */
   readonly pipeline?: string;
   /** Only this lane of it. */

@@ -92,7 +92,11 @@ const PRODUCER_CODES: Readonly<Record<number, Entry>> = {
   53: ["TRANSACTIONAL_ID_AUTHORIZATION_FAILED", clusterRefused, "grant Write and Describe on the transactional ids"],
   54: ["SECURITY_DISABLED", clusterRefused],
   56: ["KAFKA_STORAGE_ERROR", topicPerhaps, "a disk of the broker fails"],
-  58: ["SASL_AUTHENTICATION_FAILED", clusterRefused, "the broker refused the credentials in sasl (KAFKA_USERNAME, KAFKA_PASSWORD or the token)"],
+  58: [
+    "SASL_AUTHENTICATION_FAILED",
+    clusterRefused,
+    "the broker refused the credentials in sasl (KAFKA_USERNAME, KAFKA_PASSWORD or the token)",
+  ],
   59: ["UNKNOWN_PRODUCER_ID", producerSpent],
   72: ["LISTENER_NOT_FOUND", topicMoving],
   74: ["FENCED_LEADER_EPOCH", topicMoving],

@@ -1,4 +1,4 @@
-import { setTimeout as pauseMs } from "node:timers/promises";
+import { setTimeout as pauseMs, setImmediate } from "node:timers/promises";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Outcome } from "../../core/outcome.ts";
@@ -14,6 +14,7 @@ import { readLedger } from "./ledger-reader.ts";
 import { encodeNote, lanePrefix, ringKey, transactionalId } from "./ledger-record.ts";
 import {
   NotSent,
+  type PartitionsByTopic,
   type ProducerStamp,
   settingsAsAsked,
   type TransactionCoordinator,
@@ -27,7 +28,8 @@ import {
   type RecordCounts,
 } from "./transaction-outcomes.ts";
 import {
-  planTransaction,
+  addNote,
+  planRounds,
   type TransactionBatch,
   type TransactionRound,
   type TransactionRules,
@@ -69,6 +71,8 @@ export class KafkaLaneTransactions implements LaneTransactions {
   readonly #access: KafkaAccess;
   readonly #context: LaneContext;
   readonly #lane: LaneAddress;
+  /** Of the keys of its notes. */
+  readonly #prefix: string;
   readonly #coordinator: TransactionCoordinator;
   readonly #stamp: ProducerStamp;
   readonly #sender: TransactionSender;
@@ -87,6 +91,7 @@ export class KafkaLaneTransactions implements LaneTransactions {
     this.#access = access;
     this.#context = context;
     this.#lane = lane;
+    this.#prefix = lanePrefix(lane);
     this.#coordinator = coordinator;
     this.#stamp = stamp;
     const id = transactionalId(access.settings.service, lane);
@@ -98,7 +103,7 @@ export class KafkaLaneTransactions implements LaneTransactions {
   }
 
   lastCommitted(after: bigint, signal: AbortSignal): Promise<readonly CommittedBatch[]> {
-    const notes = { partition: this.#lane.slot, prefix: lanePrefix(this.#lane) };
+    const notes = { partition: this.#lane.slot, prefix: this.#prefix };
     return this.#guard("idle", signal, async () => {
       try {
         return await readLedger(this.#access, notes, after);
@@ -114,9 +119,14 @@ export class KafkaLaneTransactions implements LaneTransactions {
       if (outcomes !== null) return outcomes;
       const found = await this.#lookUp(messages, signal);
       if (!(found instanceof Map)) return found;
-      const rounds = planTransaction(items, this.#noteBatch(note), this.#rules(found));
-      const refused = await this.#begin(messages, rounds);
-      return refused ?? (await this.#sendRounds(messages, rounds));
+      const rounds = planRounds(items, this.#rules(found));
+      const begun = this.#begin(messages, this.#partitionsOf(rounds));
+      begun.catch(() => {}); // awaited below
+      // As soon as that request is on its way, there is time to write the one that follows it.
+      await setImmediate();
+      addNote(rounds, this.#noteBatch(note));
+      const ahead = this.#sender.ahead(rounds[0]!);
+      return (await begun) ?? (await this.#sendRounds(messages, rounds, ahead));
     });
   }
 
@@ -229,20 +239,24 @@ export class KafkaLaneTransactions implements LaneTransactions {
 
   #noteBatch(note: CommittedBatch): TransactionBatch {
     const { ledger } = this.#access.settings;
-    const key = ringKey(lanePrefix(this.#lane), note.batch, ledger.ringSize);
+    const key = ringKey(this.#prefix, note.batch, ledger.ringSize);
     const message = { topic: ledger.topic, key, headers: {}, payload: encodeNote(note) };
     const item: Item = { index: -1, message, contentBytes: measure(message) };
     return { topic: ledger.topic, partition: this.#lane.slot, items: [item], bytes: recordBytesMax(item) };
   }
 
-  /** Null when it has begun; else why not, and then there is nothing to abort. */
-  async #begin(messages: readonly Message[], rounds: readonly TransactionRound[]): Promise<readonly Outcome[] | null> {
-    const partitions = new Map<string, Set<number>>();
+  #partitionsOf(rounds: readonly TransactionRound[]): PartitionsByTopic {
+    const partitions = new Map([[this.#access.settings.ledger.topic, new Set([this.#lane.slot])]]);
     for (const { topic, partition } of rounds.flat()) {
       const known = partitions.get(topic);
       if (known === undefined) partitions.set(topic, new Set([partition]));
       else known.add(partition);
     }
+    return partitions;
+  }
+
+  /** Null when it has begun; else why not, and then there is nothing to abort. */
+  async #begin(messages: readonly Message[], partitions: PartitionsByTopic): Promise<readonly Outcome[] | null> {
     try {
       for (const waitMs of [...NEW_TOPIC_PAUSES_MS, null]) {
         const refused = await this.#coordinator.begin(this.#stamp, partitions);
@@ -259,10 +273,14 @@ export class KafkaLaneTransactions implements LaneTransactions {
   }
 
   /** One round after another: two requests of a partition at a time could change places. */
-  async #sendRounds(messages: readonly Message[], rounds: readonly TransactionRound[]): Promise<readonly Outcome[]> {
+  async #sendRounds(
+    messages: readonly Message[],
+    rounds: readonly TransactionRound[],
+    ahead: ReturnType<TransactionSender["ahead"]>,
+  ): Promise<readonly Outcome[]> {
     this.#enter("refused");
-    for (const round of rounds) {
-      const refusals = await this.#sender.send(round);
+    for (const [at, round] of rounds.entries()) {
+      const refusals = await this.#sender.send(round, at === 0 ? ahead : undefined);
       if (refusals.length === 0) continue;
       // The brokers have numbered some records and not others: after the abort another producer goes on.
       this.#isSpent = true;

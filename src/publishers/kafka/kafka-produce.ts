@@ -12,7 +12,7 @@ export interface ProduceBatch {
   readonly sequence: number;
 }
 
-interface ProduceRequest {
+export interface ProduceRequest {
   /** At least PRODUCE_VERSION_MIN. */
   readonly version: number;
   readonly transactionalId: string | null;
@@ -53,12 +53,13 @@ export function produce(
   kafka: Kafka,
   connection: KafkaConnection,
   request: ProduceRequest,
+  encoded: Buffer | null = null,
 ): Promise<readonly ProduceAnswer[]> {
   return new Promise((resolve, reject) => {
     connection.send<ProduceAnswer[]>(
       PRODUCE_API,
       request.version,
-      () => kafka.Writer.create().append(encode(kafka, request)),
+      () => kafka.Writer.create().append(encoded ?? encode(kafka, request, spaceOf)),
       (_correlation, _api, _version, reader) => answersOf(reader),
       true,
       true,
@@ -67,10 +68,15 @@ export function produce(
   });
 }
 
-function encode(kafka: Kafka, request: ProduceRequest): Buffer {
+/** The request's bytes in memory of their own, for whoever has time to write them before they can be sent. */
+export function encodeAhead(kafka: Kafka, request: ProduceRequest): Buffer {
+  return encode(kafka, request, Buffer.allocUnsafeSlow);
+}
+
+function encode(kafka: Kafka, request: ProduceRequest, allocate: (bytes: number) => Buffer): Buffer {
   const topics = Map.groupBy(request.batches, ({ topic }) => topic);
   const packed = new Map(request.batches.map((batch) => [batch, pack(kafka, request, batch)]));
-  const buffer = Buffer.allocUnsafe(requestBytes(request, topics, packed));
+  const buffer = allocate(requestBytes(request, topics, packed));
   let position = writeCompactText(buffer, 0, request.transactionalId);
   position = buffer.writeInt16BE(ALL_REPLICAS, position);
   position = buffer.writeInt32BE(request.timeoutMs, position);
@@ -92,6 +98,16 @@ function encode(kafka: Kafka, request: ProduceRequest): Buffer {
 }
 
 const NO_TAGS = 0;
+
+/** The client copies a request together with its head at once, so one place to write serves all; a rare large one has its own. */
+const SHARED_BYTES_MAX = 2 * 1024 * 1024;
+let shared = Buffer.allocUnsafeSlow(64 * 1024);
+
+function spaceOf(bytes: number): Buffer {
+  if (bytes > SHARED_BYTES_MAX) return Buffer.allocUnsafe(bytes);
+  if (bytes > shared.length) shared = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(bytes)));
+  return shared;
+}
 
 /** The size of a batch's records, and the records themselves where they are compressed. */
 interface Packed {

@@ -229,13 +229,23 @@ test("G2 an illegal topic name is refused without a broker", async () => {
   assert.deepEqual(kinds(apart), Array(6).fill("rejected event"));
 });
 
-test("more publishes at a time than links all get through", async () => {
-  const publishes = Array.from({ length: 30 }, (_, n) =>
+test("more publishes at a time than links all get through, and none mixes up the bytes of another", async () => {
+  const payloadOf = (n: number, at: number) => Buffer.from(`${n}-${at} `.repeat(500));
+  const publishes = Array.from({ length: 40 }, (_, n) =>
     deliver(
       publisher,
-      Array.from({ length: 10 }, (_, at) => message(`p${at}`, { topic: "crowd", key: `p${n}` })),
+      Array.from({ length: 10 }, (_, at) =>
+        message(`p${at}`, { topic: "crowd", key: `${n}`, payload: payloadOf(n, at) }),
+      ),
     ),
   );
   await Promise.all(publishes);
-  assert.equal((await readTopic(kafka.directBrokers, "crowd")).length, 300);
+  const records = await readTopic(kafka.directBrokers, "crowd");
+  for (let n = 0; n < 40; n++) {
+    const values = records.filter((it) => String(it.key) === `${n}`).map(({ value }) => String(value));
+    assert.deepEqual(
+      values,
+      Array.from({ length: 10 }, (_, at) => String(payloadOf(n, at))),
+    );
+  }
 });

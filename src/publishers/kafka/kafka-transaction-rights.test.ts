@@ -41,7 +41,7 @@ test("A2 each right that transactions need is asked for by its name, one after a
   const refused = (message: RegExp) =>
     assert.rejects(service.transactions.prepare(2), { code: "TRANSACTIONS_REFUSED", message });
 
-  await refused(/Describe and Write on TransactionalId "shop\." \(as a prefix\): kafka-acls\.sh .*--operation Write/);
+  await refused(/Describe and Write on TransactionalId "shop\." \(as a prefix\): `kafka-acls\.sh .*--operation Write/);
   await kafka.allow(USER, [onIds("shop", "DESCRIBE")]);
   await refused(/TransactionalId "shop\."/);
   await kafka.allow(USER, [onIds("shop", "WRITE")]);

@@ -56,7 +56,7 @@ class KafkaTransactions implements Transactions {
     } catch (error) {
       this.#failures += 1;
       await destroyClient(access.client);
-      throw error instanceof GivenUp ? error : transactionsFault(this.#settings, error);
+      throw error instanceof GivenUp ? error : transactionsFault(access, error);
     }
   }
 
@@ -73,7 +73,7 @@ class KafkaTransactions implements Transactions {
       await prepareLedger(access, slots);
     } catch (error) {
       this.#failures += 1;
-      throw transactionsFault(this.#settings, error);
+      throw transactionsFault(access, error);
     } finally {
       await destroyClient(access.client);
     }

@@ -10,7 +10,7 @@ export interface KafkaAccess {
   readonly settings: KafkaSettings;
 }
 
-export interface LedgerPartition {
+interface LedgerPartition {
   /** Null while it has none. */
   readonly leader: BrokerAddress | null;
   readonly replicas: number;

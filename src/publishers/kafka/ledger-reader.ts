@@ -9,7 +9,7 @@ import { decodeNote } from "./ledger-record.ts";
 import { type FetchedBatch, LedgerTail } from "./ledger-tail.ts";
 
 /** Where a lane's notes stand. */
-export interface LaneNotes {
+interface LaneNotes {
   readonly partition: number;
   /** What the keys of the lane's records begin with. */
   readonly prefix: string;

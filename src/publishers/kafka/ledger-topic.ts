@@ -136,7 +136,7 @@ async function describeConfigs(access: KafkaAccess, place: LedgerPlace): Promise
 
 function alter(settings: KafkaSettings, config: string): string {
   const where = `--bootstrap-server ${describeBrokers(settings.brokers)} --entity-type topics`;
-  return `kafka-configs.sh ${where} --entity-name ${settings.ledger.topic} --alter --add-config ${config}`;
+  return `\`kafka-configs.sh ${where} --entity-name ${settings.ledger.topic} --alter --add-config ${config}\``;
 }
 
 function unready(settings: KafkaSettings, { code, partitions }: LedgerPlace, slots: number): RelayError {

@@ -43,7 +43,7 @@ const TRANSACTION_KEY = 1;
 const NOBODY: ProducerStamp = { producerId: -1n, producerEpoch: -1 };
 
 /** While the end of the last transaction is being written everywhere, the coordinator says "busy"; for 1-20 ms mostly. */
-const BUSY_PAUSE_MS_MIN = 5;
+const BUSY_PAUSE_MS_MIN = 1;
 const BUSY_PAUSE_MS_MAX = 50;
 /** A bound for callers without a deadline of their own. */
 const PATIENCE_MS = 30_000;

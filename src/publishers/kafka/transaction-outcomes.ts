@@ -39,13 +39,15 @@ export function measureAll(
 ): { readonly items: Item<Message>[]; readonly outcomes: Outcome[] | null } {
   const items: Item<Message>[] = [];
   const faults = new Map<number, string>();
-  const legal = new Set<string>();
-  for (const [index, message] of messages.entries()) {
+  const legalTopics = new Set<string>();
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index]!;
     const contentBytes = measure(message);
     items.push({ index, message, contentBytes });
-    if (contentBytes >= 0 && contentBytes <= RECORD_BYTES_MAX && legal.has(message.topic)) continue;
+    // Its texts are legal too, or it could not have been measured.
+    if (contentBytes >= 0 && contentBytes <= RECORD_BYTES_MAX && legalTopics.has(message.topic)) continue;
     const fault = faultIn(message, contentBytes, settings);
-    if (fault === null) legal.add(message.topic);
+    if (fault === null) legalTopics.add(message.topic);
     else faults.set(index, fault);
   }
   if (faults.size === 0) return { items, outcomes: null };
@@ -79,7 +81,7 @@ export function outcomesOfSilence(
   return messages.map(() => outcome);
 }
 
-export interface RefusalContext {
+interface RefusalContext {
   readonly settings: KafkaSettings;
   readonly limits: BatchLimits;
   readonly counts: RecordCounts;

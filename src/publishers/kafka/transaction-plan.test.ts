@@ -5,7 +5,13 @@ import type { Message } from "../../core/event.ts";
 import { message } from "./kafka-fixture.test.ts";
 import { BatchLimits } from "./kafka-limits.ts";
 import { type Item, measure, recordBytesMax } from "./kafka-records.ts";
-import { planTransaction, type TransactionBatch, type TransactionRules } from "./transaction-plan.ts";
+import {
+  addNote,
+  planRounds,
+  type TransactionBatch,
+  type TransactionRound,
+  type TransactionRules,
+} from "./transaction-plan.ts";
 
 const broker = { host: "b", port: 1 };
 
@@ -25,6 +31,16 @@ function rules(changes: Partial<TransactionRules> = {}): TransactionRules {
 
 function noteOf(bytes = 100): TransactionBatch {
   return { topic: "ledger", partition: 5, items: [], bytes };
+}
+
+function planTransaction(
+  items: readonly Item<Message>[],
+  note: TransactionBatch,
+  by: TransactionRules,
+): TransactionRound[] {
+  const rounds = planRounds(items, by);
+  addNote(rounds, note);
+  return rounds;
 }
 
 const placeOf = ({ topic, partition }: TransactionBatch) => `${topic}:${partition}`;

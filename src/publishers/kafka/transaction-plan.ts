@@ -30,23 +30,29 @@ const ROUND_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
  * Sorts the messages of a transaction into rounds. Messages of one partition keep their order; between partitions
- * there is none to keep, since all of them become visible together. The note goes with the last round.
+ * there is none to keep, since all of them become visible together.
  */
-export function planTransaction(
-  items: readonly Item<Message>[],
-  note: TransactionBatch,
-  rules: TransactionRules,
-): readonly TransactionRound[] {
-  const rounds = roundsOf(queuesOf(items, rules));
+export function planRounds(items: readonly Item<Message>[], rules: TransactionRules): TransactionRound[] {
+  return roundsOf(queuesOf(items, rules));
+}
+
+/** The note goes with the last round. */
+export function addNote(rounds: TransactionRound[], note: TransactionBatch): void {
   const last = rounds.at(-1);
   if (last !== undefined && bytesOf(last) + note.bytes <= ROUND_BYTES_MAX) last.push(note);
   else rounds.push([note]);
-  return rounds;
 }
 
-function queuesOf(items: readonly Item<Message>[], rules: TransactionRules): TransactionBatch[][] {
-  const queues: TransactionBatch[][] = [];
-  const topics = new Map<string, { readonly info: TopicInfo; readonly byPartition: TransactionBatch[][] }>();
+/** The batches of one partition, in the order in which they go. */
+interface PartitionQueue {
+  readonly batches: TransactionBatch[];
+  readonly bytesMax: number;
+  readonly countMax: number;
+}
+
+function queuesOf(items: readonly Item<Message>[], rules: TransactionRules): PartitionQueue[] {
+  const queues: PartitionQueue[] = [];
+  const topics = new Map<string, { readonly info: TopicInfo; readonly byPartition: PartitionQueue[] }>();
   for (const item of items) {
     const { topic, key } = item.message;
     let known = topics.get(topic);
@@ -58,43 +64,41 @@ function queuesOf(items: readonly Item<Message>[], rules: TransactionRules): Tra
     const partition = key === null ? anyPartition(info, rules.spread) : partitionOf(key, info.leaders.length);
     let queue = byPartition[partition];
     if (queue === undefined) {
-      queue = [];
+      queue = { batches: [], bytesMax: rules.limits.of(topic), countMax: rules.countMax(topic, partition) };
       byPartition[partition] = queue;
       queues.push(queue);
     }
-    enqueue(queue, item, partition, rules);
+    enqueue(queue, item, partition);
   }
   return queues;
 }
 
-function enqueue(queue: TransactionBatch[], item: Item<Message>, partition: number, rules: TransactionRules): void {
-  const { topic } = item.message;
+function enqueue({ batches, bytesMax, countMax }: PartitionQueue, item: Item<Message>, partition: number): void {
   const bytes = recordBytesMax(item);
-  const last = queue.at(-1);
-  const isFull =
-    last !== undefined &&
-    (last.bytes + bytes > rules.limits.of(topic) || last.items.length >= rules.countMax(topic, partition));
-  if (last === undefined || isFull) queue.push({ topic, partition, items: [item], bytes });
+  const last = batches.at(-1);
+  if (last === undefined || last.bytes + bytes > bytesMax || last.items.length >= countMax)
+    batches.push({ topic: item.message.topic, partition, items: [item], bytes });
   else {
     last.items.push(item);
     last.bytes += bytes;
   }
 }
 
-function roundsOf(queues: readonly TransactionBatch[][]): TransactionRound[] {
+function roundsOf(queues: readonly PartitionQueue[]): TransactionRound[] {
   const rounds: TransactionRound[] = [];
-  for (let waiting = queues.filter((queue) => queue.length > 0); waiting.length > 0; ) {
+  let waiting = queues.map(({ batches }) => batches);
+  while (waiting.length > 0) {
     const round: TransactionRound = [];
     let bytes = 0;
-    for (const queue of waiting) {
-      const [next] = queue as [TransactionBatch];
+    for (const batches of waiting) {
+      const [next] = batches as [TransactionBatch];
       if (round.length > 0 && bytes + next.bytes > ROUND_BYTES_MAX) continue;
       round.push(next);
       bytes += next.bytes;
-      queue.shift();
+      batches.shift();
     }
     rounds.push(round);
-    waiting = waiting.filter((queue) => queue.length > 0);
+    waiting = waiting.filter((batches) => batches.length > 0);
   }
   return rounds;
 }

@@ -1,7 +1,9 @@
 import { RelayError } from "../../core/errors.ts";
+import { explained } from "./kafka-client.ts";
 import { describeBrokers, type KafkaSettings } from "./kafka-config.ts";
 import { CODE, describeCode } from "./kafka-error-codes.ts";
 import { answersIn, unreachableError } from "./kafka-errors.ts";
+import type { KafkaAccess } from "./ledger-place.ts";
 import { settingsAsAsked } from "./transaction-coordinator.ts";
 
 /** What may be done to a topic, each with the bit by which brokers tell it. */
@@ -21,7 +23,7 @@ export function refusedOnLedger(settings: KafkaSettings, operations: readonly st
 }
 
 /** A prefix, since each lane has an id of its own. */
-export function refusedTransactionalIds(settings: KafkaSettings, cause?: unknown): RelayError {
+function refusedTransactionalIds(settings: KafkaSettings, cause?: unknown): RelayError {
   const prefix = `${settings.service}.`;
   const on = `TransactionalId "${prefix}" (as a prefix)`;
   return refused(
@@ -47,12 +49,12 @@ function refused(
   const where = describeBrokers(settings.brokers);
   const wanted = operations.map((operation) => `--operation ${operation}`).join(" ");
   const command = `kafka-acls.sh --bootstrap-server ${where} --add --allow-principal User:NAME ${wanted} ${flags}`;
-  const what = `Kafka at ${where} does not allow this user ${operations.join(" and ")} on ${on}: ${command}.`;
+  const what = `Kafka at ${where} does not allow this user ${operations.join(" and ")} on ${on}: \`${command}\`.`;
   return new RelayError("TRANSACTIONS_REFUSED", what, cause === undefined ? {} : { cause });
 }
 
 /** Why transactions cannot be used, when a request that every transaction begins with failed. */
-export function transactionsFault(settings: KafkaSettings, error: unknown): RelayError {
+export function transactionsFault({ client, settings }: KafkaAccess, error: unknown): RelayError {
   if (error instanceof RelayError) return error;
   const codes = new Set(answersIn(error).map(({ code }) => code));
   if (codes.has(CODE.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)) return refusedTransactionalIds(settings, error);
@@ -61,5 +63,5 @@ export function transactionsFault(settings: KafkaSettings, error: unknown): Rela
     const what = `Kafka, transactionTimeoutMs: ${describeCode(CODE.INVALID_TRANSACTION_TIMEOUT)}.`;
     return new RelayError("CONFIG_INVALID", what, { cause: error });
   }
-  return unreachableError(settingsAsAsked(settings, error), error);
+  return unreachableError(settingsAsAsked(settings, error), explained(client, error));
 }

@@ -2,7 +2,7 @@ import { setTimeout as pauseMs } from "node:timers/promises";
 import { apiOf, connectionTo } from "./kafka-client.ts";
 import type { BrokerAddress } from "./kafka-config.ts";
 import { CODE, meaningOf } from "./kafka-error-codes.ts";
-import { type ProduceAnswer, produce } from "./kafka-produce.ts";
+import { encodeAhead, type ProduceAnswer, type ProduceRequest, produce } from "./kafka-produce.ts";
 import type { Topics } from "./kafka-topics.ts";
 import { findLedger, type KafkaAccess } from "./ledger-place.ts";
 import type { ProducerStamp } from "./transaction-coordinator.ts";
@@ -15,6 +15,11 @@ export type Refusal =
   | { readonly kind: "unsent"; readonly batch: TransactionBatch; readonly error: unknown };
 
 type Verdict = Refusal | null;
+
+/** Requests that are written before they may be sent, by the broker that they go to. */
+type Ahead = ReadonlyMap<string, { readonly batches: readonly TransactionBatch[]; readonly bytes: Buffer }>;
+
+const NOWHERE = "";
 
 /** Pauses before refused batches are sent again: a partition that moves is at its new broker after a moment. */
 const PAUSES_MS = [20, 50, 150, 400, 800] as const;
@@ -42,14 +47,26 @@ export class TransactionSender {
     if (this.#ledgerLeader === null) await this.#lookUp([this.#ledgerTopic]);
   }
 
+  /** Writes the requests for these batches; to be done while the coordinator is still being asked. */
+  ahead(batches: readonly TransactionBatch[]): Ahead {
+    const { kafka } = this.#access;
+    const groups = [...this.#byLeader(batches)].filter(([address]) => address !== NOWHERE);
+    return new Map(
+      groups.map(([address, group]) => [
+        address,
+        { batches: group, bytes: encodeAhead(kafka, this.#request(group, 0)) },
+      ]),
+    );
+  }
+
   /**
    * Sends one batch per partition. Returns those that the brokers did not take, after a few attempts where that may
    * help: a refused batch was answered, so that repeating it can not double anything. Rejects when a request got no
    * answer.
    */
-  async send(batches: readonly TransactionBatch[]): Promise<readonly Refusal[]> {
+  async send(batches: readonly TransactionBatch[], ahead: Ahead = new Map()): Promise<readonly Refusal[]> {
     const giveUpMs = performance.now() + this.#access.settings.requestTimeoutMs;
-    let refusals = await this.#sendOnce(batches);
+    let refusals = await this.#sendOnce(batches, ahead);
     for (const waitMs of PAUSES_MS) {
       const mayHelp = refusals.length > 0 && refusals.every(isPassing);
       if (!mayHelp || performance.now() + waitMs > giveUpMs) break;
@@ -57,23 +74,23 @@ export class TransactionSender {
       const again = refusals.map(({ batch }) => batch);
       // Should nobody answer this, the leaders are still those that were known.
       await this.#lookUp(again.map(({ topic }) => topic)).catch(() => {});
-      refusals = await this.#sendOnce(again);
+      refusals = await this.#sendOnce(again, new Map());
     }
     return refusals;
   }
 
-  async #sendOnce(batches: readonly TransactionBatch[]): Promise<Refusal[]> {
-    const groups = Map.groupBy(batches, (batch) => addressText(this.#leaderOf(batch)));
+  async #sendOnce(batches: readonly TransactionBatch[], ahead: Ahead): Promise<Refusal[]> {
+    const groups = [...this.#byLeader(batches)];
     // All are awaited, also after one failed: as long as a request is under way, nobody may draw conclusions.
-    const sent = await Promise.allSettled([...groups.values()].map((group) => this.#sendTo(group)));
+    const sent = await Promise.allSettled(groups.map(([address, group]) => this.#sendTo(group, ahead.get(address))));
     const failed = sent.find((it) => it.status === "rejected");
     if (failed !== undefined) throw failed.reason;
     return sent.flatMap((it) => (it as PromiseFulfilledResult<Verdict[]>).value).filter((it) => it !== null);
   }
 
   /** To the one broker that leads all of them. */
-  async #sendTo(batches: readonly TransactionBatch[]): Promise<Verdict[]> {
-    const { kafka, client, settings } = this.#access;
+  async #sendTo(batches: readonly TransactionBatch[], ahead: ReturnType<Ahead["get"]>): Promise<Verdict[]> {
+    const { kafka, client } = this.#access;
     const leader = this.#leaderOf(batches[0]!);
     if (leader === null) return batches.map((batch) => refusal(batch, CODE.LEADER_NOT_AVAILABLE));
     let connection: Awaited<ReturnType<typeof connectionTo>>;
@@ -83,17 +100,32 @@ export class TransactionSender {
       return batches.map((batch) => ({ kind: "unsent", batch, error }));
     }
     const { version } = await apiOf(kafka, client, "Produce");
-    const answers = await produce(kafka, connection, {
+    // Leaders may have moved since it was written.
+    const isSame =
+      ahead?.batches.length === batches.length && ahead.batches.every((batch, at) => batch === batches[at]);
+    const answers = await produce(kafka, connection, this.#request(batches, version), isSame ? ahead.bytes : null);
+    const byPlace = new Map(answers.map((answer) => [placeOf(answer), answer]));
+    return batches.map((batch) => this.#judge(batch, byPlace.get(placeOf(batch))));
+  }
+
+  #request(batches: readonly TransactionBatch[], version: number): ProduceRequest {
+    const { compression, requestTimeoutMs } = this.#access.settings;
+    return {
       version,
       transactionalId: this.#transactionalId,
       ...this.#stamp,
       // Less than we wait ourselves, so that the broker can still say that its replicas are too slow.
-      timeoutMs: Math.ceil(settings.requestTimeoutMs * 0.75),
-      compression: settings.compression,
+      timeoutMs: Math.ceil(requestTimeoutMs * 0.75),
+      compression,
       batches: batches.map((batch) => ({ ...batch, sequence: this.#sequences.get(placeOf(batch)) ?? 0 })),
+    };
+  }
+
+  #byLeader(batches: readonly TransactionBatch[]): Map<string, TransactionBatch[]> {
+    return Map.groupBy(batches, (batch) => {
+      const leader = this.#leaderOf(batch);
+      return leader === null ? NOWHERE : `${leader.host}:${leader.port}`;
     });
-    const byPlace = new Map(answers.map((answer) => [placeOf(answer), answer]));
-    return batches.map((batch) => this.#judge(batch, byPlace.get(placeOf(batch))));
   }
 
   #judge(batch: TransactionBatch, answer: ProduceAnswer | undefined): Verdict {
@@ -125,10 +157,6 @@ export class TransactionSender {
 
 function placeOf({ topic, partition }: { readonly topic: string; readonly partition: number }): string {
   return `${topic}:${partition}`;
-}
-
-function addressText(address: BrokerAddress | null): string {
-  return address === null ? "" : `${address.host}:${address.port}`;
 }
 
 function refusal(batch: TransactionBatch, code: number): Refusal {

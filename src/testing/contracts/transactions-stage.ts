@@ -16,7 +16,7 @@ const PATIENCE_MS = 10_000;
 const SLOTS = 4;
 
 /** Users, lanes and messages of one case. */
-export class TransactionsStage {
+class TransactionsStage {
   readonly subject: TransactionsSubject;
   readonly database = randomUUID();
   readonly #users: TransactionsUser[] = [];

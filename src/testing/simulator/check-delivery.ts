@@ -1,4 +1,5 @@
-import type { Arrival, Disturbance, Send, Written } from "./history.ts";
+import type { Disturbance, Send, Written } from "./history.ts";
+import type { BrokerOptions } from "./sim-broker.ts";
 import type { Simulation } from "./simulation.ts";
 
 /** L: every committed event that the database still knows was delivered, or is visibly dead or waiting. */
@@ -6,13 +7,12 @@ export function checkLoss(simulation: Simulation): void {
   const { history, database } = simulation.world;
   const contents = new Set(history.arrivals.map(({ content }) => content));
   const ids = new Set(history.arrivals.map(({ id }) => id));
-  const ledgered = new Set(history.arrivals.filter((arrival) => hasLedger(simulation, arrival)).map(({ id }) => id));
   for (const event of history.written) {
     if (event.gone !== null) continue;
     const row = database.model.row(event.id);
-    // A destination that drops a known id cannot know that the id was given out twice, and neither can a ledger.
-    const isKnown = ledgered.has(event.id) || (knowsIds(simulation, event) && ids.has(event.id));
-    const arrived = contents.has(event.content) || isKnown;
+    // A destination that drops a known id cannot know that the id was given out twice.
+    const isDropped = brokerOf(simulation, event)?.deduplicates && ids.has(event.id);
+    const arrived = contents.has(event.content) || isDropped;
     if (row === undefined) history.violate("L", `${event.id} vanished`);
     else if (row.state === "DELIVERED" && !arrived) {
       history.violate("L", `${event.id} is marked as delivered and never arrived`);
@@ -65,7 +65,8 @@ export function checkDuplicates(simulation: Simulation): void {
     ({ content }) => content,
   );
   for (const [content, ofEvent] of sends) {
-    if (ofEvent.length < 2 || knowsIds(simulation, ofEvent[0]!)) continue;
+    const broker = brokerOf(simulation, ofEvent[0]!);
+    if (ofEvent.length < 2 || broker === undefined || broker.deduplicates || broker.transactions !== null) continue;
     const used = new Set<Disturbance>();
     const inOrder = ofEvent.sort((left, right) => left.sentAtMs - right.sentAtMs);
     for (const [index, send] of inOrder.entries()) {
@@ -113,17 +114,10 @@ export function destinationOf(simulation: Simulation, type: string): string {
   return routes.find(({ types }) => types[0] === "*" || types[0]![0] === type[0])!.destination;
 }
 
-/** Whether the destination itself sees to it that an id arrives once. */
-function knowsIds(simulation: Simulation, event: Written | Send | Arrival): boolean {
-  const written = simulation.world.history.written.find(({ content }) => content === event.content);
-  const destination = written === undefined ? null : destinationOf(simulation, written.type);
-  return simulation.scenario.brokers.some(
-    ({ name, deduplicates, transactions }) => name === destination && (deduplicates || transactions !== null),
-  );
-}
-
-function hasLedger({ scenario }: Simulation, { destination }: Arrival): boolean {
-  return scenario.brokers.some(({ name, transactions }) => name === destination && transactions !== null);
+function brokerOf(simulation: Simulation, event: Written | Send): BrokerOptions | undefined {
+  const { scenario, world } = simulation;
+  const written = world.history.written.find(({ content }) => content === event.content);
+  return written && scenario.brokers.find(({ name }) => name === destinationOf(simulation, written.type));
 }
 
 function concerns({ process }: Disturbance, sends: readonly Send[]): boolean {

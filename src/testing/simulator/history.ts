@@ -69,6 +69,8 @@ export class History {
   readonly violations: string[] = [];
   /** Keys of events whose death or deletion was forgotten in a failover: they may come back behind their followers. */
   readonly revivedKeys = new Set<string>();
+  /** Contents of events that somebody else marked at any time. */
+  readonly marked = new Set<string>();
   /** Contents of dead events that a person put back: they come late, and their failures are counted anew. */
   readonly replayed = new Set<string>();
   readonly lines: string[] | null;
@@ -100,6 +102,12 @@ export class History {
   disturb(process: string | null, what: string, forMs = 0): void {
     const { nowMs } = this.#time;
     this.disturbances.push({ process, what, atMs: nowMs, untilMs: nowMs + forMs });
+  }
+
+  /** Somebody else deleted or marked the row. */
+  takeAway(event: Written, how: "deleted" | "marked"): void {
+    event.gone = how;
+    if (how === "marked") this.marked.add(event.content);
   }
 
   /** A message leaves a process. */

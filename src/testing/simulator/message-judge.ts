@@ -80,7 +80,8 @@ export class MessageJudge {
     if (fault === "row deleted in flight") database.model.delete(id);
     else database.model.mark(id);
     for (const event of history.written) {
-      if (event.id === id && event.gone === null) event.gone = fault === "row deleted in flight" ? "deleted" : "marked";
+      if (event.id !== id || event.gone !== null) continue;
+      history.takeAway(event, fault === "row deleted in flight" ? "deleted" : "marked");
     }
   }
 }

@@ -16,15 +16,15 @@ export const EXACTLY_ONCE_MUTANTS: readonly Mutant[] = [
   {
     name: "healing settle skipped",
     file: "relay/exactly-once.ts",
-    find: "if (unsettled.length > 0 && !this.#isOver) await this.#host.heal(unsettled);",
+    find: "if (unsettled.length > 0 && !this.#isOver) await this.#heal(unsettled);",
     replace: "",
     why: "what the ledger says was delivered is read and sent again",
   },
   {
     name: "events read before the healing",
     file: "relay/exactly-once.ts",
-    find: "if (unsettled.length > 0 && !this.#isOver) await this.#host.heal(unsettled);",
-    replace: "if (unsettled.length > 0 && !this.#isOver) void this.#host.heal(unsettled);",
+    find: "if (unsettled.length > 0 && !this.#isOver) await this.#heal(unsettled);",
+    replace: "if (unsettled.length > 0 && !this.#isOver) void this.#heal(unsettled);",
     why: "a run that begins before the healing settle shows what it is about to mark",
   },
   {
@@ -92,6 +92,13 @@ export const EXACTLY_ONCE_MUTANTS: readonly Mutant[] = [
     find: "if (newest > settledBatch && missing !== 0n) {",
     replace: "if (newest > settledBatch && missing < 0n) {",
     why: "what is no longer in the ledger was delivered, and is sent again",
+  },
+  {
+    name: "id given out again taken for delivered",
+    file: "relay/ledger-marks.ts",
+    find: "if (printOf(event) !== prints.get(event.id)) strangers.add(event.id);",
+    replace: "void event;",
+    why: "a database that forgot an event gave its id to another one, which was never delivered",
   },
   {
     name: "outage not told while fencing",

@@ -160,10 +160,11 @@ function swarm(random: SeededRandom, extra: SeededRandom, isCalm: boolean): Faul
 function transactionRates(random: SeededRandom, isCalm: boolean): FaultRates {
   const rates: Partial<Record<FaultKind, number>> = {};
   const share = random.pick([0.1, 0.3, 0.6]);
-  const most = random.pick([0.02, 0.1]);
+  const least = 0.005;
+  const most = random.pick([0.02, 0.1, 0.25]);
   for (const kind of [...TRANSACTION_FAULTS, ...LEDGER_FAULTS]) {
     const isWanted = random.chance(share) && !isCalm;
-    const rate = 0.002 * (most / 0.002) ** random.next();
+    const rate = least * (most / least) ** random.next();
     if (isWanted) rates[kind] = rate;
   }
   return rates;

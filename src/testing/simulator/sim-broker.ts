@@ -2,6 +2,7 @@ import type { Message } from "../../core/event.ts";
 import type { PublisherCapabilities } from "../../ports/publisher.ts";
 import type { CommittedBatch, LaneAddress } from "../../ports/transactions.ts";
 import { TransactionBroker } from "../../publishers/memory/memory-transaction-broker.ts";
+import { markOf } from "../../relay/ledger-marks.ts";
 import type { Send } from "./history.ts";
 import type { World } from "./port-call.ts";
 
@@ -95,12 +96,16 @@ export class SimBroker {
     const { history } = this.#world;
     for (const { message, send } of records) this.accept(message, send);
     const [note] = notes;
-    const ids = records.map(({ message }) => message.event.id);
-    if (note === undefined || notes.length > 1 || note.ids.join() !== ids.join()) {
-      const noted = notes.map(({ batch, ids: named }) => `${batch} (${named.join(" ")})`).join(" and ");
-      history.violate("X", `${ids.join(" ")} became visible, but the ledger says ${noted || "nothing"}`);
+    const marks = records.map(({ message }) => markOf(message.event));
+    if (note === undefined || notes.length > 1 || note.ids.join() !== marks.join()) {
+      const noted = notes.map(({ batch, ids }) => `${batch} (${namesOf(ids)})`).join(" and ");
+      history.violate("X", `${namesOf(marks)} became visible, but the ledger says ${noted || "nothing"}`);
       return;
     }
     this.lastBatches.set(`${lane.pipeline} ${lane.lane}`, note.batch);
   }
+}
+
+function namesOf(marks: readonly string[]): string {
+  return marks.map((mark) => mark.split("\n")[0]).join(" ");
 }

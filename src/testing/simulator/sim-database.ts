@@ -64,6 +64,9 @@ export class SimDatabase {
     }
     for (const event of this.#history.written) {
       if (event.gone === null && lost.includes(event.id)) event.gone = "lost";
+      // The replay of it is forgotten, not that it was marked before.
+      const isMarked = this.#history.marked.has(event.content) && this.model.row(event.id)?.state === "DELIVERED";
+      if (event.gone === null && isMarked) event.gone = "marked";
       const isBack = event.gone === "deleted" ? this.model.row(event.id) !== undefined : tables.open.has(event.id);
       if ((event.gone !== "deleted" && event.gone !== "marked") || !isBack) continue;
       // Marked first and deleted later: only the deletion is forgotten.

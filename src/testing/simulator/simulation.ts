@@ -165,8 +165,8 @@ export class Simulation {
     faults.count(kind);
     history.note("person", `${kind}: ${id}`);
     if (wantsDead && database.model.replay(id)) history.replayed.add(event.content);
-    else if (kind === "held row deleted" && database.model.delete(id)) event.gone = "deleted";
-    else if (kind === "held row marked" && database.model.mark(id)) event.gone = "marked";
+    else if (kind === "held row deleted" && database.model.delete(id)) history.takeAway(event, "deleted");
+    else if (kind === "held row marked" && database.model.mark(id)) history.takeAway(event, "marked");
   }
 
   #failOver(commits: number, downMs: number): void {

@@ -11,16 +11,20 @@ const DRAIN_MS = 180_000;
 const SETTLE_MS = 30_000;
 
 /** Waits until all is delivered and nothing is under way any more, then ends the relays in good order. */
-export async function drain(scene: Scene): Promise<void> {
+export async function drain(scene: Scene, log: (line: string) => void): Promise<void> {
   const { stand, fleet } = scene;
   const settleMs = scene.options.transactionTimeoutMs + SETTLE_MS;
+  log("no more blows: waiting for what is kept back");
   stand.mistreat(() => ({ kind: "pass" }));
   await until("nothing is kept back any more", () => stand.heldCount === 0, settleMs);
+  log("waiting until all events are marked as delivered");
   const isDrained = async () => (await scene.pending()) === 0;
   await until("all events are marked", isDrained, DRAIN_MS).catch(async (cause) => {
     throw new Error(`what is left:\n${await describeState(scene)}`, { cause });
   });
+  log("waiting until no transaction is open");
   await stand.settled(TOPICS, settleMs);
+  log("ending the relays");
   await Promise.all(fleet.processes.filter(({ isRunning }) => isRunning).map(endInGoodOrder));
 }
 

@@ -54,7 +54,7 @@ export async function surviveOutage(options: OutageOptions): Promise<OutageRepor
   await until("all events are marked", async () => (await scene.pending()) === 0, 120_000);
   const drainSeconds = (performance.now() - backMs) / 1_000;
   const memoryMbAfter = memoryMb(scene);
-  await drain(scene);
+  await drain(scene, options.log);
   const attemptsSpent = fleet.told("IntentRelayFailed").filter(({ scope }) => scope === "event").length;
   const verdict = await judgeScene(scene, writer);
   const memory = { memoryMbBefore, memoryMbDuring, memoryMbAfter };

@@ -73,8 +73,8 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
   } finally {
     await writer.stop();
   }
-  options.log("no more blows: waiting until all is delivered");
-  await drain(scene);
+  await drain(scene, options.log);
+  options.log("reading the topics");
   const isolation = options.sabotage === "read-uncommitted" ? "read_uncommitted" : "read_committed";
   const verdict = await judgeScene(scene, writer, isolation);
   return {
