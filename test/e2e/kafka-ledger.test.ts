@@ -55,7 +55,7 @@ async function setPolicy(topic: string, value: string): Promise<void> {
 
 /** Runs what a message says, word by word, with the class behind the script. */
 async function runAsTold(message: string): Promise<void> {
-  const [, words = ""] = /kafka-configs\.sh (.*?)\.(?: \[|$)/m.exec(message) ?? assert.fail(message);
+  const [, words = ""] = /`kafka-configs\.sh (.*?)`/.exec(message) ?? assert.fail(message);
   const java = ["-cp", await kafkaClassPath(), "kafka.admin.ConfigCommand", ...words.split(" ")];
   await promisify(execFile)("java", java);
 }

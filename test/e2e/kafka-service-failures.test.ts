@@ -246,7 +246,7 @@ describe("outbox-relay run and events that Kafka does not take", { concurrency: 
     ]);
     const noLedger = await it.once();
     assert.equal(noLedger.code, 2, noLedger.stderr);
-    assert.match(noLedger.stderr, new RegExp(`Topic "${ledger}": `kafka-acls\\.sh .*--topic ${ledger}`));
+    assert.match(noLedger.stderr, new RegExp(`Topic "${ledger}": .kafka-acls\\.sh .*--topic ${ledger}`));
     const operations = ["READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS", "CREATE", "ALTER"] as const;
     await secure.allow("User:relay", [{ operations, on: "TOPIC", name: ledger }]);
 
