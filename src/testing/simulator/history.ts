@@ -4,7 +4,7 @@ import type { Fate } from "./scenario.ts";
 import { hashText } from "./trace-hash.ts";
 import type { VirtualTime } from "./virtual-clock.ts";
 
-export interface Arrival {
+interface Arrival {
   readonly id: string;
   readonly key: string | null;
   /** Tells two events apart that were given the same id by a database which forgot the first. */

@@ -62,7 +62,7 @@ async function runMutant(mutant: Mutant, options: MutantOptions): Promise<Mutant
 function corpusSeeds(): number[] {
   const text = readFileSync(new URL("./corpus.json", import.meta.url), "utf8");
   const { seeds, plain } = JSON.parse(text) as { seeds: number[]; plain: number[] };
-  return [...seeds, ...plain];
+  return [...plain, ...seeds];
 }
 
 const CHUNK = 500;
