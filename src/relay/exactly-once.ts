@@ -104,16 +104,17 @@ export class ExactlyOnce implements Sender {
   async publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
     this.#isBusy = true;
     const startedMs = this.#now();
-    let isSent = false;
+    let isSending = false;
     try {
       const session = await this.#readySession(signal);
       if (!this.#host.maySend()) {
         for (const index of messages.keys()) report(index, skipped);
         return;
       }
-      isSent = true;
       const note = { batch: this.#last + 1n, ids: messages.map(({ event }) => markOf(event)) };
+      isSending = true;
       const outcomes = await session.send(messages, note, signal);
+      isSending = false;
       if (outcomes.every(({ kind }) => kind === "delivered")) {
         await session.commit(signal);
         this.#last = note.batch;
@@ -128,7 +129,9 @@ export class ExactlyOnce implements Sender {
     } catch (error) {
       // It may have been committed, and a request may still be under way: only the next fence tells.
       const unknown = unknownEffect(this.#context.destination.name, error);
-      if (isSent && unknown.code === "PUBLISH_UNKNOWN") this.#host.silent(messages, startedMs);
+      // A connection that broke tells nothing about a single event, only a send that was never answered does.
+      const isSilence = isSending && (signal.aborted || messages.length > 1);
+      if (isSilence && unknown.code === "PUBLISH_UNKNOWN") this.#host.silent(messages, startedMs);
       if (!this.#isOver) this.#host.lost(unknown);
       throw error;
     } finally {

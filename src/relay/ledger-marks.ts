@@ -18,7 +18,10 @@ export function markOf(event: OutboxEvent): string {
   return UUID.test(event.id) ? event.id : `${event.id}${SEPARATOR}${printOf(event)}`;
 }
 
-/** The batches by the ids of their events, without those whose id belongs to another event now, and how many these were. */
+/**
+ * The batches by the ids of their events, and how many events only bear the id of one. Of ids that may be given out
+ * twice only those are kept whose event is there and is the one: whoever is not there now may be another one in a moment.
+ */
 export async function eventsOfMarks(
   store: QueueStore,
   batches: readonly CommittedBatch[],
@@ -30,20 +33,28 @@ export async function eventsOfMarks(
       if (print !== null) prints.set(id, print);
     }
   }
-  const strangers = await strangersAmong(store, prints);
-  const idsOf = (marks: readonly string[]) => marks.map((mark) => partsOf(mark)[0]).filter((id) => !strangers.has(id));
-  return { batches: batches.map(({ batch, ids }) => ({ batch, ids: idsOf(ids) })), strangers: strangers.size };
+  const { known, strangers } = await compare(store, prints);
+  const idsOf = (marks: readonly string[]) =>
+    marks.map((mark) => partsOf(mark)[0]).filter((id) => !prints.has(id) || known.has(id));
+  return { batches: batches.map(({ batch, ids }) => ({ batch, ids: idsOf(ids) })), strangers };
 }
 
-async function strangersAmong(store: QueueStore, prints: ReadonlyMap<string, string>): Promise<ReadonlySet<string>> {
-  const strangers = new Set<string>();
+async function compare(
+  store: QueueStore,
+  prints: ReadonlyMap<string, string>,
+): Promise<{ readonly known: ReadonlySet<string>; readonly strangers: number }> {
+  const known = new Set<string>();
+  let strangers = 0;
   const waiting = [...prints.keys()];
   while (waiting.length > 0) {
     const { events, unread } = await store.lookAt(waiting.splice(0, LOOK_MAX));
-    for (const event of events) if (printOf(event) !== prints.get(event.id)) strangers.add(event.id);
+    for (const event of events) {
+      if (printOf(event) === prints.get(event.id)) known.add(event.id);
+      else strangers += 1;
+    }
     waiting.push(...unread);
   }
-  return strangers;
+  return { known, strangers };
 }
 
 function partsOf(mark: string): readonly [id: string, print: string | null] {

@@ -18,18 +18,15 @@ export class SettleWriter {
   write(): void {
     const { tables } = this.#database;
     const { delivered, failed, ledger, suspects, releasedHolds } = this.#settlement;
-    const ifThere = ledger === "heal" ? this.#ifOpen : this.#ifOurs;
-    for (const id of delivered) ifThere.call(this, id, (row) => this.#database.close(row, "DELIVERED"));
+    for (const id of delivered) {
+      if (ledger !== "heal") this.#ifOurs(id, (row) => this.#database.close(row, "DELIVERED"));
+      // Also what died with the owner who had delivered it.
+      else if (!this.#database.mark(id)) this.missing.push(id);
+    }
     for (const failure of failed) this.#ifOurs(failure.id, (row) => this.#fail(row, failure));
     for (const { id, key } of suspects) this.#ifOurs(id, () => this.#suspect(id, key));
     for (const id of releasedHolds) tables.delete(this.#pipeline.holds, id);
     this.#raiseBatch();
-  }
-
-  #ifOpen(id: string, write: (row: EventRow) => void): void {
-    const row = this.#database.tables.open.get(id);
-    if (row !== undefined) write(row);
-    else this.missing.push(id);
   }
 
   /** A pending row counts as well: crash poison is buried without being claimed again. */

@@ -138,7 +138,9 @@ export class MemoryStore implements QueueStore {
   }
 
   async lookAt(ids: readonly string[]): Promise<LookedAt> {
-    const rows = ids.map((id) => this.#database.tables.open.get(id)).filter((row) => row !== undefined);
+    const rows = ids
+      .map((id) => this.#database.row(id))
+      .filter((row) => row !== undefined && row.state !== "DELIVERED") as EventRow[];
     const lanes = this.#pipeline().lanes.size;
     return { events: rows.map((row) => claimedEvent(row, laneOf(row, lanes), row.attempts, this.#spec)), unread: [] };
   }

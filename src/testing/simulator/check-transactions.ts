@@ -24,11 +24,13 @@ export function checkExactlyOnce(simulation: Simulation): void {
  * the lane stands still until a person decides.
  */
 export function mayStandStill(simulation: Simulation, pipeline: string, lane: LaneRow | undefined): boolean {
-  const { scenario, brokers } = simulation;
+  const { brokers, world } = simulation;
   const broker = brokers.find((it) => pipeline.endsWith(`->${nameOf(it)}`));
-  const last = broker?.lastBatches.get(`${pipeline} ${lane?.lane}`);
-  if (last === undefined || lane === undefined || scenario.rates.failover === undefined) return false;
-  return last - lane.settledBatch > BigInt(broker?.transactions?.ringSize ?? 0);
+  const name = `${pipeline} ${lane?.lane}`;
+  const last = broker?.lastBatches.get(name);
+  if (last === undefined || lane === undefined) return false;
+  const hasForgotten = (world.history.settledBatches.get(name) ?? 0n) > lane.settledBatch;
+  return hasForgotten && last - lane.settledBatch > BigInt(broker?.transactions?.ringSize ?? 0);
 }
 
 function nameOf({ options }: Simulation["brokers"][number]): string {

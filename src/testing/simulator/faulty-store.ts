@@ -161,6 +161,7 @@ class FaultyStore implements QueueStore {
       this.#checkFence(settlement, before);
       this.#record(settlement.grant, "settle");
       this.#world.history.settle(settlement.delivered.filter((id) => !result.missing.includes(id)));
+      this.#world.history.settleBatch(`${this.#spec.name} ${settlement.grant.lane}`, settlement.batch);
       this.#note(`settled ${describe(settlement)}`);
       return result;
     });

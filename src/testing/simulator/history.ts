@@ -65,6 +65,8 @@ export class History {
   readonly laneWrites: LaneWrite[] = [];
   /** When events were durably marked as delivered, by id. */
   readonly settled = new Map<string, number[]>();
+  /** The highest batch that was ever settled, by pipeline and lane; a failover may have forgotten it since. */
+  readonly settledBatches = new Map<string, bigint>();
   /** Broken while it ran: the checks at the end add theirs. */
   readonly violations: string[] = [];
   /** Keys of events whose death or deletion was forgotten in a failover: they may come back behind their followers. */
@@ -119,14 +121,19 @@ export class History {
     return send;
   }
 
-  /** The process hears of it. `isSpoiler`: it spoils a transaction for earlier ones of its key, so that it waits its turn. */
-  told(send: Send, outcome: Outcome, isSpoiler = false): void {
+  /** The process hears of it. `isOutOfTurn`: earlier ones of its key are in the same transaction, so it does not count yet. */
+  told(send: Send, outcome: Outcome, isOutOfTurn = false): void {
     const reason = outcome.kind === "delivered" || outcome.kind === "skipped" ? "" : outcome.reason;
     const said = outcome.kind === "retry" ? `retry ${outcome.scope}` : outcome.kind;
-    const kind = isSpoiler ? `out of turn: ${said}` : said;
+    const kind = isOutOfTurn ? `out of turn: ${said}` : said;
     const afterMs = outcome.kind === "retry" ? (outcome.afterMs ?? 0) : 0;
     send.answer = { kind, reason, afterMs, atMs: this.#time.nowMs };
     this.note(send.process, `told ${kind} of ${send.id}`);
+  }
+
+  /** Of one lane, named by its pipeline and number. */
+  settleBatch(lane: string, batch: bigint): void {
+    if (batch > (this.settledBatches.get(lane) ?? 0n)) this.settledBatches.set(lane, batch);
   }
 
   settle(ids: readonly string[]): void {

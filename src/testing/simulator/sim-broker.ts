@@ -102,7 +102,13 @@ export class SimBroker {
       history.violate("X", `${namesOf(marks)} became visible, but the ledger says ${noted || "nothing"}`);
       return;
     }
-    this.lastBatches.set(`${lane.pipeline} ${lane.lane}`, note.batch);
+    const name = `${lane.pipeline} ${lane.lane}`;
+    const settled = history.settledBatches.get(name) ?? 0n;
+    // Half of the ring is for what is not settled yet, the other half for what a failover forgets.
+    if (note.batch - settled > Math.max(1, (this.transactions?.ringSize ?? 0) >> 1)) {
+      history.violate("X", `batch ${note.batch} of ${name} was committed when only ${settled} was settled`);
+    }
+    this.lastBatches.set(name, note.batch);
   }
 }
 

@@ -161,11 +161,11 @@ export class TransactionSend {
     });
   }
 
-  /** It was refused, and an event before it of the same key was not. */
+  /** It was refused, and an event of the same key is before it. */
   #isOutOfTurn(index: number): boolean {
     const { key } = this.#sends[index]!;
-    const first = this.#sends.findIndex((send) => send.key === key);
-    return key !== null && this.#refused.has(index) && !this.#refused.has(first);
+    const isFirst = key === null || this.#sends.findIndex((send) => send.key === key) === index;
+    return this.#refused.has(index) && !isFirst;
   }
 
   /** False when the broker refuses the user of the lane: that is told at once. */
