@@ -18,10 +18,10 @@ describe("three relay processes on one database", () => {
   test("C1 G5: SIGTERM alone, in turn, repeats no event at all", async (t) => {
     t.diagnostic(`CHAOS_SEED=${seed}`);
     const log = (line: string) => t.diagnostic(line);
-    const report = await runRounds({ seconds: 5, seed: seed + 1, version: 18, blows: ["terminate"], log });
+    const report = await runRounds({ seconds: 8, seed: seed + 1, version: 18, blows: ["terminate"], log });
     t.diagnostic(describeReport(report));
     assertNothingWrong(report);
-    assert.ok(report.blows.terminate >= 3, "too few relays were stopped to say anything");
+    assert.ok(report.blows.terminate >= 2, "too few relays were stopped to say anything");
     assert.equal(report.lostByThemselves, 0, "an instance lost its lease though nobody paused it");
     assert.equal(report.verdict.duplicates, 0, describeReport(report));
   });

@@ -90,7 +90,6 @@ function checkParks(simulation: Simulation, event: Written, letter: DeadLetter):
 }
 
 const SILENT = /gave no answer to transactions/;
-const UNANSWERED = /^send failed$|^no answer to (?:commit|abort)$/;
 const CRASHED = /CRASH_POISON|^The relay that was sending/;
 const OWN_REASONS = [
   /^event: /,
@@ -109,8 +108,9 @@ function deserves(simulation: Simulation, event: Written, letter: DeadLetter): b
   const reason = letter.errors.at(-1)?.reason ?? "";
   // Whoever happened to be in flight at so many crashes cannot be told from the culprit.
   if (CRASHED.test(reason)) return history.disturbances.length > 0;
-  // A message of a transaction has its answer before the commit that then gets none.
-  const silences = SILENT.test(reason) ? history.disturbances.filter(({ what }) => UNANSWERED.test(what)).length : 0;
+  // A transaction that loses its connection may not even have sent the message.
+  const unsent = history.disturbances.filter(({ what }) => what === "send failed");
+  const silences = SILENT.test(reason) ? unsent.length : 0;
   const failures = ofEvent.filter((send) => isFailureOfEvent(send) || send.answer === null).length + silences;
   const reaps = simulation.scenario.durableClaims ? history.disturbances.length : 0;
   const route = routeOf(simulation, event);

@@ -96,8 +96,8 @@ export const EXACTLY_ONCE_MUTANTS: readonly Mutant[] = [
   {
     name: "id given out again taken for delivered",
     file: "relay/ledger-marks.ts",
-    find: "if (printOf(event) !== prints.get(event.id)) strangers.add(event.id);",
-    replace: "void event;",
+    find: "if (printOf(event) === prints.get(event.id)) known.add(event.id);",
+    replace: "if (prints.has(event.id)) known.add(event.id);",
     why: "a database that forgot an event gave its id to another one, which was never delivered",
   },
   {

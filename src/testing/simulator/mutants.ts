@@ -236,9 +236,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "probe without a verdict never ends",
-    file: "relay/lane-failures.ts",
-    find: "    queue.putBack(entries);\n    if (attempt.probe) context.destination.cancelProbe();",
-    replace: "    queue.putBack(entries);",
+    file: "relay/dispatcher.ts",
+    find: "if (probe && (this.#abandoned || wasUnsent || judged === entries.length)) {",
+    replace: "if (probe && judged < 0) {",
     why: "the circuit waits for ever for the outcome of its probe",
   },
   {

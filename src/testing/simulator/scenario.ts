@@ -167,7 +167,9 @@ function transactionRates(random: SeededRandom, isCalm: boolean): FaultRates {
     const rate = least * (most / least) ** random.next();
     if (isWanted) rates[kind] = rate;
   }
-  return rates;
+  // Costs nobody anything, and does harm only to an engine that ignores it and has a transaction open just then.
+  const repeats = rates["retried without an answer"];
+  return repeats === undefined ? rates : { ...rates, "retried without an answer": 4 * repeats };
 }
 
 /** Small rings, so that what they forget is missed. Those that came before transactions do without them. */

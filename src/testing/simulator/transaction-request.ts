@@ -177,7 +177,7 @@ export function silence({ world }: Way): number {
 /** How much later than anybody expects a request may arrive. */
 export function lateness({ world }: Way): number {
   const { random, leaseMs } = world;
-  return random.between(0, random.pick([5, 50, 500, leaseMs]));
+  return random.between(0, random.pick([5, 20, 50, 500, leaseMs]));
 }
 
 export function unanswered(destination: string, request: string): RelayError {
