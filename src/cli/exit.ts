@@ -1,5 +1,8 @@
 /** Exit codes, the same for every command. */
-export const EXIT = { ok: 0, failed: 1, usage: 2, partly: 5 } as const;
+export const EXIT = { ok: 0, failed: 1, usage: 2, unhealthy: 3, notFound: 4, partly: 5 } as const;
+
+/** A command ends by telling its exit code. */
+export type End = (code: number) => void;
 
 /** Ends the command with a code and what to say on standard error, line by line. */
 export class Exit extends Error {

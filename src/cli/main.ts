@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from "commander";
 import { ConfigProblems } from "../config/config-problems.ts";
 import { settingsHelp } from "../config/settings-help.ts";
 import { isRelayError, reasonOf } from "../core/errors.ts";
-import { EXIT, Exit } from "./exit.ts";
+import { type End, EXIT, Exit } from "./exit.ts";
 import type { MigrateAction } from "./migrate-command.ts";
 import { VERSION } from "./version.ts";
 
@@ -20,7 +20,7 @@ export async function main(args: readonly string[]): Promise<never> {
   process.exit(code);
 }
 
-function commands(end: (code: number) => void): Command {
+function commands(end: End): Command {
   const program = new Command("outbox-relay")
     .description("Carries events from the outbox tables of your database to the message broker.")
     .version(VERSION, "-v, --version", "print the version")

@@ -29,6 +29,8 @@ test("A14 without any variable the documented defaults hold", () => {
       HOST: "127.0.0.1",
       PORT: 3012,
       SHUTDOWN_TIMEOUT_MS: 10_000,
+      METRICS_PUSH_INTERVAL: 15_000,
+      OTEL_TRACES_SAMPLER_ARG: 0.01,
       LANES: 4,
     },
   );

@@ -14,6 +14,7 @@ import { kafkaWarnings } from "./kafka-destination.ts";
 import { databaseTimeoutsFor, timingFor } from "./lease-timing.ts";
 import type { ExplicitPolicy } from "./presets.ts";
 import type { Settings } from "./settings.ts";
+import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
 
 /** All that the service needs to know, checked. Wherever it came from, the rest of the program sees only this. */
 export interface ServiceConfig {
@@ -21,7 +22,10 @@ export interface ServiceConfig {
   readonly instanceName: string;
   readonly database: DatabaseOptions;
   readonly http: { readonly host: string; readonly port: number };
+  /** Null: whoever can reach the port may use API and console, where it is this machine's alone. */
+  readonly adminToken: string | null;
   readonly log: { readonly level: Settings["LOG_LEVEL"]; readonly events: Settings["LOG_EVENTS"] };
+  readonly telemetry: TelemetryConfig;
   readonly sources: {
     readonly schemas: readonly string[] | "*";
     readonly tables: readonly string[];
@@ -59,7 +63,9 @@ export function configFromEnvironment(env: Environment): ServiceConfig {
     instanceName: settings.RELAY_ID ?? `${hostname()}/${process.pid}`,
     database: { ...databaseConfig(settings, problems), timeouts: databaseTimeoutsFor(leaseMs) },
     http: { host: settings.HOST, port: settings.PORT },
+    adminToken: settings.ADMIN_TOKEN ?? null,
     log: { level: settings.LOG_LEVEL, events: settings.LOG_EVENTS },
+    telemetry: telemetryConfig(settings, problems),
     sources: sourcesConfig(settings, env, problems),
     templates: templatesConfig(settings, problems),
     policy: explicitPolicy(settings, problems),

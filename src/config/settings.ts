@@ -61,10 +61,47 @@ const process = {
   PORT: setting(wholeNumber(1, 65_535).default(3012), "The port of health, probes and metrics", {
     aliases: ["SERVER_PORT"],
   }),
+  ADMIN_TOKEN: setting(
+    text().optional(),
+    "Who sends it as a bearer token may use the API and the console; needed as soon as HOST is not this machine alone",
+    { secret: true },
+  ),
   SHUTDOWN_TIMEOUT_MS: setting(
     duration({ minMs: 500, maxMs: HOUR }).default(10 * SECOND),
     "How long a stop may take to finish what is in flight",
     { aliases: ["SHUTDOWN_TIMEOUT"] },
+  ),
+};
+
+const telemetry = {
+  METRICS_PORT: setting(wholeNumber(1, 65_535).optional(), "A port of its own for /metrics, beside PORT"),
+  ALLOY_PUSH_URL: setting(text().optional(), "Where metrics are pushed to by Prometheus remote write", {
+    secret: "address",
+  }),
+  METRICS_PUSH_INTERVAL: setting(
+    duration({ minMs: SECOND, maxMs: HOUR }).default(15 * SECOND),
+    "The time between two pushes of the metrics",
+  ),
+  LOKI_HOST: setting(text().optional(), "Where log lines are pushed to as well: http://loki:3100", {
+    secret: "address",
+  }),
+  LOKI_BASIC_AUTH: setting(text().optional(), "user:password for LOKI_HOST", { secret: true }),
+  LOKI_ENABLED: setting(flag().optional(), "false keeps the lines from LOKI_HOST; on when that is set"),
+  LOKI_LEVEL: setting(
+    oneOf(["trace", "debug", "info", "warn", "error", "fatal"]).optional(),
+    "The least level that is pushed; LOG_LEVEL by default",
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+    text().optional(),
+    "Where traces go, by OTLP over HTTP: http://collector:4318; none are made without it",
+    { secret: "address" },
+  ),
+  OTEL_EXPORTER_OTLP_HEADERS: setting(pairs().optional(), "Headers of those requests, such as api-key=...", {
+    secret: true,
+  }),
+  OTEL_TRACES_SAMPLER_ARG: setting(
+    decimal(0, 1).default(0.01),
+    "The share of events that is traced where the event itself does not say it",
   ),
 };
 
@@ -175,6 +212,7 @@ const failures = {
 export const settingsSchema = z.object({
   ...database,
   ...process,
+  ...telemetry,
   ...sources,
   ...destination,
   ...kafka,

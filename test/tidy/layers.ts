@@ -21,6 +21,7 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   operations: [...lower, ...middle],
   config: [...lower, ...middle],
   testing: [...lower, ...middle],
+  dev: "everything",
   cli: "everything",
   http: "everything",
   "index.ts": "everything",
