@@ -1,27 +1,35 @@
 import pg from "pg";
+import { nowMs } from "./kafka-consumer.ts";
 
 const TICK_MS = 5;
 const CONNECTIONS = 8;
 
 const INSERT = `insert into public.outbox (aggregate_id, aggregate_type, event_type, payload, correlation_id, created_at)
   select md5(($1::int % 1000)::text)::uuid, 'order', 'order.created',
-    jsonb_build_object('n', $1::int, 'at', extract(epoch from clock_timestamp()) * 1000, 'x', repeat('x', 150)),
+    jsonb_build_object('n', $1::int, 'x', repeat('x', 170)),
     gen_random_uuid(), clock_timestamp()`;
 
+/** What the writer knows of the event with this number, by the system's clock. */
+export interface WrittenEvent {
+  readonly sentMs: number;
+  /** The answer to the commit was there. */
+  readonly committedMs: number;
+}
+
 /**
- * Writes events at an even rate, each in a transaction of its own. Each holds its number `n` and, as `at`, the
- * database's clock at its insert in milliseconds. Returns how long each insert with its commit took for the writer.
+ * Writes events at an even rate, each in a transaction of its own. Each holds its number `n`, which is its place in
+ * what is returned.
  */
-export async function writeSteadily(url: string, perSecond: number, seconds: number): Promise<number[]> {
+export async function writeSteadily(url: string, perSecond: number, seconds: number): Promise<WrittenEvent[]> {
   const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
   const total = Math.round(perSecond * seconds);
-  const commitMs: number[] = [];
+  const written: WrittenEvent[] = [];
   const inserts: Promise<void>[] = [];
   const insert = async (n: number): Promise<void> => {
     const client = await pool.connect();
-    const startedMs = performance.now();
+    const sentMs = nowMs();
     await client.query({ name: "insert", text: INSERT, values: [n] });
-    commitMs.push(performance.now() - startedMs);
+    written[n] = { sentMs, committedMs: nowMs() };
     client.release();
   };
   const startedMs = performance.now();
@@ -37,7 +45,7 @@ export async function writeSteadily(url: string, perSecond: number, seconds: num
       }, TICK_MS);
     });
     await Promise.all(inserts);
-    return commitMs;
+    return written;
   } finally {
     await pool.end();
   }

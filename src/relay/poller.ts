@@ -130,12 +130,15 @@ export class Poller {
     return timing.pollBusyMs;
   }
 
-  /** Nothing found: the pauses grow to the poll interval, and looking never costs more than its share of the time. */
+  /**
+   * Nothing found: the pauses grow to the poll interval, and looking costs no more than its share of the time, which it
+   * comes down to step by step: one slow look in the midst of traffic is no reason for a long pause.
+   */
   #rest(startedMs: number): number {
     const { pollBusyMs, pollIntervalMs } = this.#context.timing;
     this.#idleMs = Math.min(pollIntervalMs, Math.max(pollBusyMs, this.#idleMs * 2));
     const spreadMs = this.#idleMs === pollIntervalMs ? IDLE_SPREAD * pollIntervalMs * this.#context.random.next() : 0;
-    const shareMs = Math.min(10 * pollIntervalMs, (this.#now() - startedMs) / IDLE_SHARE);
+    const shareMs = Math.min(10 * this.#idleMs, (this.#now() - startedMs) / IDLE_SHARE);
     return Math.max(this.#idleMs + spreadMs, shareMs);
   }
 

@@ -23,8 +23,8 @@ import { CLAIM_SETTINGS, claim, claimHeads, lookAt, type Queue } from "./claim.t
 import { releaseLane, takeLanes } from "./lane-handover.ts";
 import { OpenOutboxClaims } from "./openoutbox-claims.ts";
 import { OpenOutboxRun } from "./openoutbox-run.ts";
-import { eventTable, laneSql } from "./openoutbox-table.ts";
-import { pendingCondition } from "./pending-condition.ts";
+import { eventTable } from "./openoutbox-table.ts";
+import { probeSql } from "./probe.sql.ts";
 import { Pruner } from "./pruner.ts";
 import { reviewHolds } from "./review-holds.ts";
 import { settle } from "./settle.ts";
@@ -92,14 +92,13 @@ export class OpenOutboxStore implements QueueStore {
     const { scope } = await this.#ready();
     await this.#keepPollTime();
     if (grants.length === 0) return false;
-    const isAll = new Set(grants.map(({ lane }) => lane)).size === scope.laneCount;
-    const inLanes = isAll ? "true" : `${laneSql(scope)} in (${grants.map(({ lane }) => lane).join(", ")})`;
-    const condition = pendingCondition(scope, { exceptKeys: [], exceptTypes: [] });
     const { database } = this.#parts;
     const context = database.errorContext("looking for events", displayTable(scope.table.name));
-    const text = `select exists (select from ${scope.table.quotedName} t where ${condition} and ${inLanes})`;
-    const [row] = await glance(database.pool, context, database.timeouts.readMs, text);
-    return row?.[0] === "t";
+    const text = probeSql(
+      scope,
+      grants.map(({ lane }) => lane),
+    );
+    return (await glance(database.pool, context, database.timeouts.readMs, text)).length > 0;
   }
 
   async begin(request: RunRequest): Promise<Run> {

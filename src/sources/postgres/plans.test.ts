@@ -8,9 +8,10 @@ import { type Database, openDatabase } from "../../postgres/pool.ts";
 import { backlogSql } from "./backlog.sql.ts";
 import { dropVoidHoldsSql } from "./drop-void-holds.sql.ts";
 import { markSql } from "./mark.sql.ts";
-import { type PendingFilter, type PendingScope, pendingCondition } from "./pending-condition.ts";
+import type { PendingFilter, PendingScope } from "./pending-condition.ts";
 import { postgresSource } from "./postgres-source.ts";
 import { RUN_SETTINGS } from "./postgres-store.ts";
+import { probeSql } from "./probe.sql.ts";
 import { REVIEW_SETTINGS } from "./review-holds.ts";
 import { runSql } from "./run.sql.ts";
 import { SETTLE_SETTINGS } from "./settle.ts";
@@ -105,10 +106,9 @@ for (const version of [15, 18] as const) {
       assert.doesNotMatch(it, /Sort|Seq Scan on outbox/);
     });
 
-    test("the probe asks the partial index", async () => {
+    test("the probe asks the partial index, also when the statistics tell of a table full of pending rows", async () => {
       const filter = { rows: "main", lanes: ALL, holds: { ids: true, keys: true } } as const;
-      const it = await plan(`select exists (select from app.outbox t where ${pendingCondition(scope, filter)})`, {});
-      assert.match(it, /hashed SubPlan/);
+      assertInOrder(await plan(probeSql(scope, filter), {}));
     });
 
     test("A18 the backlog is counted in the order of the index and stops at its limit, also with 1,000 dead letters", async () => {

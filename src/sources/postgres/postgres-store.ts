@@ -29,8 +29,9 @@ import type { ColumnNames } from "./column-names.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
 import { lookAt } from "./look-at.ts";
-import { type PendingFilter, type PendingScope, pendingCondition } from "./pending-condition.ts";
+import type { PendingFilter, PendingScope } from "./pending-condition.ts";
 import { PostgresRun } from "./postgres-run.ts";
+import { probeSql } from "./probe.sql.ts";
 import { pruneSql } from "./prune.sql.ts";
 import { reviewHolds } from "./review-holds.ts";
 import { runSql } from "./run.sql.ts";
@@ -205,12 +206,10 @@ export class PostgresStore implements QueueStore {
   }
 
   async #exists(scope: PendingScope, filter: PendingFilter, timeoutMs: number): Promise<boolean> {
-    const condition = pendingCondition(scope, filter);
-    const text = `select exists (select from ${scope.shape.quotedName} t where ${condition})`;
     const { database } = this.#parts;
     const context = database.errorContext("looking for events", displayTable(scope.shape.name));
-    const [row] = await glance(database.pool, context, timeoutMs, text);
-    return row?.[0] === "t";
+    const rows = await glance(database.pool, context, timeoutMs, probeSql(scope, filter));
+    return rows.length > 0;
   }
 
   async #read(doing: string, text: string): Promise<readonly Row[]> {
