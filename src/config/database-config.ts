@@ -9,6 +9,9 @@ type Tls = NonNullable<DatabaseOptions["ssl"]>;
 const MODES = ["disable", "require", "verify-ca", "verify-full", "no-verify"] as const;
 type Mode = (typeof MODES)[number];
 
+const NO_USER =
+  "PGPASSWORD or DATABASE_URL has a password and nobody it belongs to: set PGUSER, or write user:password@";
+
 /** How to reach the database. What is wrong is added to `problems`. */
 export function databaseConfig(settings: Settings, problems: string[]): DatabaseOptions {
   const { DATABASE_URL, PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD, DATABASE_SCHEMA, SERVICE_NAME } = settings;
@@ -19,6 +22,7 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
         "DATABASE_URL is missing: write postgres://user:password@host:5432/database, or set PGHOST and PGDATABASE",
       );
     }
+    if (PGPASSWORD !== undefined && PGUSER === undefined) problems.push(NO_USER);
     return defined({
       ...own,
       host: PGHOST,
@@ -36,10 +40,20 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
     return own;
   }
   const { mode, rootCert } = takeTls(address, problems);
+  if (address.username === "" && PGUSER !== undefined) address.username = encodeURIComponent(PGUSER);
   // The driver would take an address without a password for one with an empty password.
   if (address.password === "" && PGPASSWORD !== undefined) address.password = encodeURIComponent(PGPASSWORD);
+  const hasUser = address.username !== "" || address.searchParams.has("user");
+  if (address.password !== "" && !hasUser) problems.push(NO_USER);
   const ssl = tlsOf(mode ?? settings.PGSSLMODE, rootCert ?? settings.PGSSLROOTCERT, problems);
   return defined({ ...own, url: address.href, ssl });
+}
+
+/** What has no effect and looks as if it had. */
+export function databaseWarnings(settings: Settings): string[] {
+  if (settings.DATABASE_URL === undefined) return [];
+  const unused = (["PGHOST", "PGPORT", "PGDATABASE"] as const).filter((name) => settings[name] !== undefined);
+  return unused.length === 0 ? [] : [`${unused.join(", ")}: no effect, DATABASE_URL says where the database is`];
 }
 
 function addressOf(text: string): URL | null {

@@ -1,9 +1,14 @@
+import type { Publisher } from "../ports/publisher.ts";
 import { type KafkaDestination, kafkaOptions } from "./kafka-destination.ts";
 import type { Settings } from "./settings.ts";
 import { orList } from "./value-types.ts";
 
 /** Where the events go, with all that a publisher has to be told. */
-export type DestinationConfig = { readonly kind: "stdout"; readonly name: "stdout" } | KafkaDestination;
+export type DestinationConfig =
+  | { readonly kind: "stdout"; readonly name: "stdout" }
+  | KafkaDestination
+  /** The program brings its own publisher; no setting leads to it. */
+  | { readonly kind: "given"; readonly name: string; readonly open: () => Promise<Publisher> };
 
 const SCHEMES = ["kafka://host:port", "stdout:"] as const;
 const DEFAULT_KAFKA_PORT = 9092;
@@ -25,7 +30,11 @@ function chooseDestination(settings: Settings, problems: string[]): Chosen | nul
   const { KAFKA_BROKERS, OUTBOX_DESTINATION } = settings;
   const byList = KAFKA_BROKERS === undefined ? null : kafkaAt("KAFKA_BROKERS", KAFKA_BROKERS, problems);
   if (OUTBOX_DESTINATION === undefined) {
-    if (KAFKA_BROKERS === undefined) {
+    if (KAFKA_BROKERS === undefined && settings.RABBITMQ_HOST !== undefined) {
+      problems.push(
+        `RABBITMQ_HOST names a destination that this version does not have yet: set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION to ${orList(SCHEMES)}`,
+      );
+    } else if (KAFKA_BROKERS === undefined) {
       problems.push(
         `The destination is missing: set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION to ${orList(SCHEMES)}`,
       );

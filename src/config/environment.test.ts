@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigProblems } from "./config-problems.ts";
-import { type Environment, readSettings } from "./environment.ts";
-import { metaOf, SETTING_NAMES } from "./settings.ts";
+import type { Environment } from "./environment.ts";
+import { readSettings } from "./read-settings.ts";
+import { SETTING_NAMES, settingOf } from "./settings.ts";
 import { settingsHelp } from "./settings-help.ts";
 
-function problemsOf(env: Environment, readFile?: (path: string) => string): readonly string[] {
+function problemsOf(env: Environment, readText?: (path: string) => string): readonly string[] {
   try {
-    readSettings(env, readFile);
+    readSettings({ env, ...(readText === undefined ? {} : { readText }) });
   } catch (error) {
     assert.ok(error instanceof ConfigProblems);
     assert.equal(error.code, "CONFIG_INVALID");
@@ -16,7 +17,7 @@ function problemsOf(env: Environment, readFile?: (path: string) => string): read
   return [];
 }
 
-const settingsOf = (env: Environment) => readSettings(env).settings;
+const settingsOf = (env: Environment) => readSettings({ env }).settings;
 
 test("A14 without any variable the documented defaults hold", () => {
   assert.deepEqual(
@@ -87,18 +88,23 @@ test("A14 a name and its alias may say the same in other words, and are refused 
 test("A20 secrets come from files too, and only from one place", () => {
   const files = new Map([["/run/secrets/kafka", "s3cret\n"]]);
   const readFile = (path: string) => files.get(path) ?? assert.fail(`no file ${path}`);
-  const { settings, secrets } = readSettings({ KAFKA_PASSWORD_FILE: "/run/secrets/kafka" }, readFile);
+  const { settings, secrets } = readSettings({
+    env: { KAFKA_PASSWORD_FILE: "/run/secrets/kafka" },
+    readText: readFile,
+  });
   assert.equal(settings.KAFKA_PASSWORD, "s3cret");
   assert.deepEqual(secrets, ["s3cret"]);
   assert.match(problemsOf({ KAFKA_PASSWORD: "a", KAFKA_PASSWORD_FILE: "/b" }, () => "c")[0] ?? "", /are both set/);
   const missing = problemsOf({ PGPASSWORD_FILE: "/nowhere/at/all" });
   assert.match(missing[0] ?? "", /^PGPASSWORD_FILE names a file that cannot be read: ENOENT/);
-  const withFile = SETTING_NAMES.filter((name) => metaOf(name).secret);
+  const withFile = SETTING_NAMES.filter((name) => settingOf(name).secret !== null);
   for (const name of withFile) assert.ok(settingsHelp().includes(`${name}_FILE`), name);
 });
 
 test("A20 the value of a secret is in no error, and the password of an address is one of the secrets", () => {
-  const { secrets } = readSettings({ DATABASE_URL: "postgres://me:p%40ss@host/db", KAFKA_OAUTH_TOKEN: "tok" });
+  const { secrets } = readSettings({
+    env: { DATABASE_URL: "postgres://me:p%40ss@host/db", KAFKA_OAUTH_TOKEN: "tok" },
+  });
   assert.deepEqual(secrets.toSorted(), ["p%40ss", "p@ss", "tok"]);
   const told = problemsOf({ KAFKA_SSL_KEY: "hunter2", KAFKA_OAUTH_TOKEN: "hunter2".repeat(20_000) }).join();
   assert.match(told, /KAFKA_OAUTH_TOKEN cannot be used.*KAFKA_SSL_KEY cannot be used/);
@@ -122,8 +128,8 @@ test("A14 a slip in one of our names is refused with the nearest one; what is so
     OUTBOX_RELAY_PORT: "tcp://x",
     PATH: "/",
   };
-  assert.deepEqual(readSettings(foreign).warnings, []);
-  assert.deepEqual(readSettings({ OUTBOX_SOMETHING_ELSE: "1" }).warnings, [
+  assert.deepEqual(readSettings({ env: foreign }).warnings, []);
+  assert.deepEqual(readSettings({ env: { OUTBOX_SOMETHING_ELSE: "1" } }).warnings, [
     "OUTBOX_SOMETHING_ELSE is no setting of outbox-relay and has no effect",
   ]);
 });

@@ -1,6 +1,7 @@
 import { parseTableName } from "../postgres/identifiers.ts";
 import type { Database } from "../postgres/pool.ts";
 import { transaction } from "../postgres/transaction.ts";
+import { isOpenOutbox } from "../sources/openoutbox/openoutbox-table.ts";
 import { OUTBOX_TABLES, readShape } from "../sources/postgres/table-discovery.ts";
 import type { TablePreset } from "./presets.ts";
 import type { ServiceConfig } from "./service-config.ts";
@@ -15,8 +16,6 @@ export interface FoundTable {
 
 const OPEN_OUTBOX_TABLE = "openoutbox_events";
 const TABLE_NAMES = [...OUTBOX_TABLES, OPEN_OUTBOX_TABLE];
-/** What only an Open Outbox table has, all of it. */
-const OPEN_OUTBOX_COLUMNS = ["event_id", "partition_key", "status", "available_at", "locked_by", "locked_at"];
 
 /** Finds the tables again and again, and looks closely only at those that are new or have changed. */
 export class TableFinder {
@@ -78,7 +77,7 @@ export class TableFinder {
   }
 
   async #presetOf(schema: string, table: string, columns: readonly string[]): Promise<TablePreset> {
-    if (OPEN_OUTBOX_COLUMNS.every((column) => columns.includes(column))) return "openoutbox";
+    if (isOpenOutbox(columns)) return "openoutbox";
     const key = JSON.stringify([schema, table, columns]);
     const known = this.#presets.get(key);
     if (known !== undefined) return known;

@@ -33,14 +33,13 @@ export function kafkaOptions(settings: Settings, brokers: readonly string[], pro
       ...(TOPICS_CREATE === undefined ? {} : { createTopics: TOPICS_CREATE }),
       ...(KAFKA_LEDGER_TOPIC === undefined ? {} : { ledger: { topic: KAFKA_LEDGER_TOPIC } }),
       ...(KAFKA_COMPRESSION === undefined ? {} : { compression: KAFKA_COMPRESSION }),
-      ...timeoutsFor(settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs),
+      ...timeoutsFor(settings.PUBLISH_TIMEOUT ?? publishTimeoutFor(settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs)),
     },
   };
 }
 
-/** A broker's silence must be told with its reason before the engine gives the publish up, which the lease decides. */
-function timeoutsFor(leaseMs: number): { requestTimeoutMs: number; connectTimeoutMs: number } {
-  const publishMs = publishTimeoutFor(leaseMs);
+/** A broker's silence must be told with its reason before the engine gives the publish up. */
+function timeoutsFor(publishMs: number): { requestTimeoutMs: number; connectTimeoutMs: number } {
   return { requestTimeoutMs: Math.round(publishMs * 0.8), connectTimeoutMs: Math.round(publishMs * 0.6) };
 }
 

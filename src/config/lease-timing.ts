@@ -5,11 +5,11 @@ import type { DatabaseOptions } from "../postgres/pool.ts";
 const STOP_SHARE = 0.6;
 
 /** What must be shorter than the lease shrinks with it. */
-export function timingFor(leaseMs: number, shutdownMs: number): Partial<Timing> {
+export function timingFor(leaseMs: number, shutdownMs: number, publishTimeoutMs: number): Partial<Timing> {
   return {
     leaseMs,
     leaseMarginMs: Math.min(DEFAULT_TIMING.leaseMarginMs, leaseMs / 4),
-    publishTimeoutMs: publishTimeoutFor(leaseMs),
+    publishTimeoutMs,
     shutdownMs: shutdownMs * STOP_SHARE,
   };
 }

@@ -1,6 +1,8 @@
 import type { OnExhausted } from "../core/hold.ts";
 import { type ExponentialOptions, exponential, RETRY_PRESETS, type RetryPolicy } from "../core/retry-policy.ts";
 
+import type { SettingName } from "./settings.ts";
+
 /** What a table is, by its columns. */
 export type TablePreset = "flag" | "worker" | "intent" | "openoutbox";
 
@@ -57,3 +59,25 @@ function retryOf(own: RetryPolicy, explicit: ExplicitPolicy["retry"]): RetryPoli
   const { initialMs, factor, maxMs, jitter, attemptsMax } = policy;
   return exponential({ initialMs, factor, maxMs, jitter, attemptsMax });
 }
+
+const TABLE_PRESETS = Object.keys(PRESETS) as TablePreset[];
+
+/** What a setting is where nobody sets it, by the kind of the table; null where the table does not matter. */
+export function presetDefaults(name: SettingName): Readonly<Record<TablePreset, string | number>> | null {
+  const of = FROM_PRESET[name];
+  if (of === undefined) return null;
+  return Object.fromEntries(TABLE_PRESETS.map((preset) => [preset, of(PRESETS[preset])])) as Record<
+    TablePreset,
+    string | number
+  >;
+}
+
+const FROM_PRESET: { readonly [Name in SettingName]?: (policy: TablePolicy) => string | number } = {
+  POLL_INTERVAL_MS: ({ pollIntervalMs }) => pollIntervalMs,
+  BATCH_SIZE: ({ batchSize }) => batchSize,
+  ON_EXHAUSTED: ({ onExhausted }) => onExhausted,
+  MAX_RETRIES: ({ retry }) => (retry.kind === "exponential" ? retry.attemptsMax : retry.delaysMs.length + 1),
+  RETRY_INITIAL_DELAY_MS: ({ retry }) => (retry.kind === "exponential" ? retry.initialMs : (retry.delaysMs[0] ?? 0)),
+  RETRY_MAX_DELAY_MS: ({ retry }) => (retry.kind === "exponential" ? retry.maxMs : (retry.delaysMs.at(-1) ?? 0)),
+  RETRY_JITTER: ({ retry }) => (retry.kind === "exponential" ? retry.jitter : 0),
+};

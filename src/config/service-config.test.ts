@@ -6,11 +6,13 @@ import type { OutboxEvent } from "../core/event.ts";
 import { RETRY_PRESETS } from "../core/retry-policy.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import type { Environment } from "./environment.ts";
-import { migrationTarget } from "./migration-target.ts";
 import { policyOf } from "./presets.ts";
-import { configFromEnvironment } from "./service-config.ts";
+import { readSettings } from "./read-settings.ts";
+import { serviceConfig } from "./service-config.ts";
 
 const BASE = { DATABASE_URL: "postgres://me:pw@db:5433/shop", OUTBOX_SCHEMAS: "a,b", KAFKA_BROKERS: "k1:9092" };
+
+const configFromEnvironment = (env: Environment) => serviceConfig(readSettings({ env }));
 
 function problemsOf(env: Environment): string {
   try {
@@ -267,14 +269,4 @@ test("what must be shorter than the lease shrinks with it, and a stop fits into 
   assert.ok(timing.shutdownMs! * 1.5 < 1_000);
   assert.ok(kafkaOf({ LEASE_TIMEOUT: "2s" }).requestTimeoutMs! < timing.publishTimeoutMs!);
   assert.deepEqual([kafkaOf({}).requestTimeoutMs, kafkaOf({}).connectTimeoutMs], [4_000, 3_000]);
-});
-
-test("G3 migrations need a database and nothing else; printing them needs none", () => {
-  const { database, relaySchema } = migrationTarget(
-    { DATABASE_URL: "postgres://h/d", DATABASE_SCHEMA: "mine" },
-    { isOffline: false },
-  );
-  assert.deepEqual([database.url, relaySchema], ["postgres://h/d", "mine"]);
-  assert.equal(migrationTarget({}, { isOffline: true }).relaySchema, "outbox_relay");
-  assert.throws(() => migrationTarget({}, { isOffline: false }), /DATABASE_URL is missing/);
 });

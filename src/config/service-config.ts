@@ -7,14 +7,15 @@ import { compileTemplate, type Template } from "../routing/template.ts";
 import type { ColumnNames } from "../sources/postgres/column-names.ts";
 import { columnsConfig } from "./columns-config.ts";
 import { ConfigProblems } from "./config-problems.ts";
-import { databaseConfig } from "./database-config.ts";
+import { databaseConfig, databaseWarnings } from "./database-config.ts";
 import { type DestinationConfig, destinationConfig } from "./destination-config.ts";
-import { type Environment, readSettings } from "./environment.ts";
 import { kafkaWarnings } from "./kafka-destination.ts";
-import { databaseTimeoutsFor, timingFor } from "./lease-timing.ts";
+import { databaseTimeoutsFor, publishTimeoutFor, timingFor } from "./lease-timing.ts";
 import type { ExplicitPolicy } from "./presets.ts";
+import type { ReadSettings } from "./read-settings.ts";
 import type { Settings } from "./settings.ts";
 import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
+import { durationText } from "./value-types.ts";
 
 /** All that the service needs to know, checked. Wherever it came from, the rest of the program sees only this. */
 export interface ServiceConfig {
@@ -53,10 +54,11 @@ interface MessageTemplates {
 }
 
 /** Throws ConfigProblems with everything that is wrong. */
-export function configFromEnvironment(env: Environment): ServiceConfig {
-  const { settings, secrets, warnings } = readSettings(env);
+export function serviceConfig({ settings, origins, secrets, warnings }: ReadSettings): ServiceConfig {
   const problems: string[] = [];
   const leaseMs = settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs;
+  // Whoever comes from the Open Outbox Relay has its variables and its table, which needs no naming there.
+  const isOpenOutbox = /^STORAGE_URL/.test(origins.get("DATABASE_URL")?.name ?? "");
   const destination = destinationConfig(settings, problems);
   const config = {
     service: settings.SERVICE_NAME,
@@ -66,12 +68,12 @@ export function configFromEnvironment(env: Environment): ServiceConfig {
     adminToken: settings.ADMIN_TOKEN ?? null,
     log: { level: settings.LOG_LEVEL, events: settings.LOG_EVENTS },
     telemetry: telemetryConfig(settings, problems),
-    sources: sourcesConfig(settings, env, problems),
+    sources: sourcesConfig(settings, isOpenOutbox, problems),
     templates: templatesConfig(settings, problems),
     policy: explicitPolicy(settings, problems),
     lanes: settings.LANES,
-    limits: settings.TRANSACTION_SIZE === undefined ? {} : { transactionSize: settings.TRANSACTION_SIZE },
-    timing: timingFor(leaseMs, settings.SHUTDOWN_TIMEOUT_MS),
+    limits: limitsConfig(settings),
+    timing: timingFor(leaseMs, settings.SHUTDOWN_TIMEOUT_MS, publishTimeoutOf(settings, leaseMs, problems)),
     retentionMs: settings.RETENTION ?? null,
     shutdownMs: settings.SHUTDOWN_TIMEOUT_MS,
     secrets,
@@ -79,10 +81,29 @@ export function configFromEnvironment(env: Environment): ServiceConfig {
   checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
   if (destination === null || problems.length > 0) throw new ConfigProblems(problems);
   const remarks = destination.kind === "kafka" ? kafkaWarnings(destination) : [];
-  return { ...config, destination, warnings: [...warnings, ...remarks] };
+  return { ...config, destination, warnings: [...warnings, ...databaseWarnings(settings), ...remarks] };
 }
 
-function sourcesConfig(settings: Settings, env: Environment, problems: string[]): ServiceConfig["sources"] {
+function limitsConfig({ TRANSACTION_SIZE, REAP_BATCH_SIZE }: Settings): Partial<Limits> {
+  return {
+    ...(TRANSACTION_SIZE === undefined ? {} : { transactionSize: TRANSACTION_SIZE }),
+    ...(REAP_BATCH_SIZE === undefined ? {} : { reapRowsMax: REAP_BATCH_SIZE }),
+  };
+}
+
+function publishTimeoutOf({ PUBLISH_TIMEOUT }: Settings, leaseMs: number, problems: string[]): number {
+  if (PUBLISH_TIMEOUT === undefined) return publishTimeoutFor(leaseMs);
+  if (PUBLISH_TIMEOUT >= leaseMs) {
+    // A publish that outlives the lease could meet a successor with the same events.
+    const [publish, lease] = [durationText(PUBLISH_TIMEOUT), durationText(leaseMs)];
+    problems.push(
+      `PUBLISH_TIMEOUT (${publish}) must be below LEASE_TIMEOUT (${lease}): lower it, or raise LEASE_TIMEOUT`,
+    );
+  }
+  return PUBLISH_TIMEOUT;
+}
+
+function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: string[]): ServiceConfig["sources"] {
   const { OUTBOX_SCHEMAS, OUTBOX_TABLE } = settings;
   const columns = columnsConfig(settings.OUTBOX_COLUMNS, problems);
   const claimLeaseMs = settings.LEASE_TIMEOUT ?? null;
@@ -93,9 +114,8 @@ function sourcesConfig(settings: Settings, env: Environment, problems: string[])
   }
   for (const schema of OUTBOX_SCHEMAS ?? []) checked(problems, "OUTBOX_SCHEMAS", () => quoteIdentifier(schema));
   if (OUTBOX_TABLE !== undefined) checked(problems, "OUTBOX_TABLE", () => parseTableName(OUTBOX_TABLE));
-  // Whoever comes from the Open Outbox Relay has its variables and its table, which needs no naming there.
-  const isDropIn = env.STORAGE_URL !== undefined && OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined;
-  if (isDropIn) return { schemas: [], tables: ["public.openoutbox_events"], ...own };
+  if (isOpenOutbox && OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined)
+    return { schemas: [], tables: ["public.openoutbox_events"], ...own };
   if (OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined) {
     problems.push("The sources are missing: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE to schema.table");
   }

@@ -1,13 +1,16 @@
-import { metaOf, SETTING_NAMES } from "./settings.ts";
+import { SETTING_NAMES, settingOf } from "./settings.ts";
 
 /** All settings as a list for the command line. */
 export function settingsHelp(): string {
   const width = Math.max(...SETTING_NAMES.map((name) => name.length)) + 2;
   const lines = SETTING_NAMES.map((name) => {
-    const { aliases = [], description, secret } = metaOf(name);
-    const also = aliases.length === 0 ? "" : ` (also ${aliases.join(", ")})`;
-    const file = secret === undefined ? "" : ` (or ${name}_FILE)`;
-    return `  ${name.padEnd(width)}${description}${also}${file}`;
+    const { aliases, description, path, secret } = settingOf(name);
+    const also = aliases.length === 0 ? "" : ` (also ${aliases.map((alias) => alias.name).join(", ")})`;
+    const file = secret === null ? "" : ` (or ${name}_FILE)`;
+    return `  ${name.padEnd(width)}${description}${also}${file} [${path}]`;
   });
-  return ["Settings by environment variables:", ...lines].join("\n");
+  return [
+    "Settings, by environment variables, --set or the keys of a config file (`config print` shows those in force):",
+    ...lines,
+  ].join("\n");
 }

@@ -8,14 +8,14 @@ export interface TelemetryConfig {
   readonly tracing: TracingConfig | null;
 }
 
-export interface LokiConfig {
+interface LokiConfig {
   readonly url: string;
   readonly level: Exclude<Settings["LOG_LEVEL"], "silent">;
   /** user:password */
   readonly basicAuth: string | null;
 }
 
-export interface TracingConfig {
+interface TracingConfig {
   /** Of the collector; the traces' own path is appended to it. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;

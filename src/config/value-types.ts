@@ -2,9 +2,19 @@ import { z } from "zod";
 import { reasonOf } from "../core/errors.ts";
 import { nearestName } from "../routing/nearest-name.ts";
 
-/** Settings arrive as texts. `read` throws an error whose message says what to write instead. */
-function fromText<T>(read: (text: string) => T) {
-  return z.string().transform((text, context): T => {
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** What a value looks like in a config file, where it need not be a text. */
+export type Form = "text" | "number" | "duration" | "flag" | "list" | "pairs";
+
+interface ValueType {
+  readonly form: Form;
+  readonly json: JsonSchema;
+}
+
+/** Every setting arrives as a text. `read` throws an error whose message says what to write instead. */
+function fromText<T>(valueType: ValueType, read: (text: string) => T) {
+  const type = z.string().transform((text, context): T => {
     try {
       return read(text);
     } catch (error) {
@@ -12,29 +22,39 @@ function fromText<T>(read: (text: string) => T) {
       return z.NEVER;
     }
   });
+  return type.meta({ ...valueType });
 }
 
+/** Of a type that is perhaps optional or has a default. */
+export function valueTypeOf(type: z.ZodType): ValueType {
+  const inner = type instanceof z.ZodOptional || type instanceof z.ZodDefault ? type.unwrap() : type;
+  return (inner as z.ZodType).meta() as unknown as ValueType;
+}
+
+/** In a file, a value of any type may instead come from the environment. */
+const orVariable = (json: JsonSchema): JsonSchema => ({ anyOf: [json, { $ref: "#/$defs/variable" }] });
+
 export const text = (lengthMax = 1_000) =>
-  fromText((written) => {
+  fromText({ form: "text", json: { type: "string", maxLength: lengthMax } }, (written) => {
     if (written.length <= lengthMax) return written;
     throw new Error(`it has ${written.length} characters, ${lengthMax} are allowed`);
   });
 
 export const matching = (pattern: RegExp, expected: string) =>
-  fromText((written) => {
+  fromText({ form: "text", json: orVariable({ type: "string", pattern: pattern.source }) }, (written) => {
     if (pattern.test(written)) return written;
     throw new Error(`write ${expected}`);
   });
 
 export const wholeNumber = (min: number, max: number) =>
-  fromText((written) => {
+  fromText({ form: "number", json: orVariable({ type: "integer", minimum: min, maximum: max }) }, (written) => {
     const value = Number(written);
     if (/^\d+$/.test(written) && value >= min && value <= max) return value;
     throw new Error(`write a whole number from ${min} to ${max}`);
   });
 
 export const decimal = (min: number, max: number) =>
-  fromText((written) => {
+  fromText({ form: "number", json: orVariable({ type: "number", minimum: min, maximum: max }) }, (written) => {
     const value = Number(written);
     if (/^\d+(\.\d+)?$/.test(written) && value >= min && value <= max) return value;
     throw new Error(`write a number from ${min} to ${max}`);
@@ -42,58 +62,73 @@ export const decimal = (min: number, max: number) =>
 
 /** Case does not matter; the value is one of `values` as written there. */
 export function oneOf<const Value extends string>(values: readonly Value[]) {
-  return fromText((written): Value => {
-    const found = values.find((value) => value.toLowerCase() === written.toLowerCase());
-    if (found !== undefined) return found;
-    const nearest = nearestName(written, values);
-    const hint = nearest === undefined ? "" : ` (did you mean ${nearest}?)`;
-    throw new Error(`write ${orList(values)}${hint}`);
-  });
+  return fromText({ form: "text", json: orVariable({ enum: values }) }, (written) => chosenOf(values, written));
 }
 
-export const flag = () => oneOf(["true", "false", "1", "0", "yes", "no", "on", "off"]).transform(isYes);
+function chosenOf<Value extends string>(values: readonly Value[], written: string): Value {
+  const found = values.find((value) => value.toLowerCase() === written.toLowerCase());
+  if (found !== undefined) return found;
+  const nearest = nearestName(written, values);
+  const hint = nearest === undefined ? "" : ` (did you mean ${nearest}?)`;
+  throw new Error(`write ${orList(values)}${hint}`);
+}
 
-const isYes = (word: string): boolean => ["true", "1", "yes", "on"].includes(word);
+const FLAG_WORDS = ["true", "false", "1", "0", "yes", "no", "on", "off"] as const;
 
-/** Items between commas; blanks around them do not count. */
+export const flag = () =>
+  fromText({ form: "flag", json: orVariable({ type: "boolean" }) }, (written) =>
+    ["true", "1", "yes", "on"].includes(chosenOf(FLAG_WORDS, written)),
+  );
+
+/** Items between commas, or a JSON array of texts; blanks around them do not count. */
 export const list = () =>
-  fromText((written) => {
-    const items = written.split(",").map((item) => item.trim());
-    if (items.every((item) => item !== "")) return items;
-    throw new Error("write at least one item, several with a comma between them, none of them empty");
-  });
+  fromText(
+    { form: "list", json: { anyOf: [{ type: "array", items: { type: "string" }, minItems: 1 }, { type: "string" }] } },
+    (written): readonly string[] => {
+      const items = (jsonItems(written) ?? written.split(",")).map((item) => item.trim());
+      if (items.length > 0 && items.every((item) => item !== "")) return items;
+      throw new Error("write at least one item, several with a comma between them, none of them empty");
+    },
+  );
 
 const UNITS_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 type Unit = keyof typeof UNITS_MS;
 
-interface DurationBounds {
-  readonly minMs: number;
-  readonly maxMs: number;
-  /** What a number without a unit means, as the setting's name says. */
-  readonly unit?: Unit;
-}
+const BARE_NUMBER = /^\d+(?:\.\d+)?$/;
+const WITH_UNITS = /^(?:\d+(?:\.\d+)? ?(?:ms|s|m|h|d))+$/i;
+const DURATION_JSON: JsonSchema = {
+  anyOf: [
+    { type: "number", minimum: 0 },
+    { type: "string", pattern: "^(\\d+(\\.\\d+)? ?(ms|s|m|h|d)?)+$" },
+    { $ref: "#/$defs/variable" },
+  ],
+};
 
-/** In milliseconds: `500ms`, `1.5s`, `3m`, `2h`, `7d`, or a bare number in the unit of the setting's name. */
-export const duration = ({ minMs, maxMs, unit = "ms" }: DurationBounds) =>
-  fromText((written) => {
-    const match = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d)?$/i.exec(written.trim());
-    const unitMs = UNITS_MS[(match?.[2]?.toLowerCase() as Unit | undefined) ?? unit];
-    const ms = Number(match?.[1]) * unitMs;
+/** In milliseconds: `500ms`, `1.5s`, `3m`, `1h30m`, `7d`, or a bare number of milliseconds. */
+export const duration = ({ minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }) =>
+  fromText({ form: "duration", json: DURATION_JSON }, (written) => {
+    const ms = durationMs(written.trim());
     if (ms >= minMs && ms <= maxMs) return ms;
-    const bare = unit === "ms" ? "milliseconds" : unit === "s" ? "seconds" : unit;
-    throw new Error(
-      `write a duration such as 500ms, 10s or 3m, or a number of ${bare}, from ${inWords(minMs)} to ${inWords(maxMs)}`,
-    );
+    const bounds = `from ${durationText(minMs)} to ${durationText(maxMs)}`;
+    throw new Error(`write a duration such as 500ms, 10s or 3m, or a number of milliseconds, ${bounds}`);
   });
 
-function inWords(ms: number): string {
+function durationMs(written: string): number {
+  if (BARE_NUMBER.test(written)) return Number(written);
+  if (!WITH_UNITS.test(written)) return Number.NaN;
+  const parts = [...written.matchAll(/(\d+(?:\.\d+)?) ?(ms|s|m|h|d)/gi)];
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * UNITS_MS[unit?.toLowerCase() as Unit], 0);
+}
+
+/** As one would write it: 3m, not 180000. */
+export function durationText(ms: number): string {
   const unit = (["d", "h", "m", "s"] as const).find((name) => ms >= UNITS_MS[name] && ms % UNITS_MS[name] === 0);
   return unit === undefined ? `${ms}ms` : `${ms / UNITS_MS[unit]}${unit}`;
 }
 
 /** Certificates and keys. Environments that know no line ends write them as `\n`. */
 export const pem = () =>
-  fromText((written) => {
+  fromText({ form: "text", json: { type: "string" } }, (written) => {
     const value = written.includes("\n") ? written : written.replaceAll("\\n", "\n");
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(value)) return value;
     throw new Error("it is no PEM text (-----BEGIN ...); name a file with the variable that ends with _FILE");
@@ -101,19 +136,36 @@ export const pem = () =>
 
 /** `name=value` pairs between commas, or a JSON object of texts. */
 export const pairs = () =>
-  fromText((written): Readonly<Record<string, string>> => {
-    const entries = written.trimStart().startsWith("{") ? jsonEntries(written) : writtenEntries(written);
-    if (entries?.every(([name]) => name !== "")) return Object.fromEntries(entries);
-    throw new Error('write name=value pairs with commas between them, or a JSON object such as {"name": "value"}');
-  });
+  fromText(
+    {
+      form: "pairs",
+      json: { anyOf: [{ type: "object", additionalProperties: { type: "string" } }, { type: "string" }] },
+    },
+    (written): Readonly<Record<string, string>> => {
+      const entries = written.trimStart().startsWith("{") ? jsonEntries(written) : writtenEntries(written);
+      if (entries?.every(([name]) => name !== "")) return Object.fromEntries(entries);
+      throw new Error('write name=value pairs with commas between them, or a JSON object such as {"name": "value"}');
+    },
+  );
+
+function jsonItems(written: string): string[] | null {
+  if (!written.trimStart().startsWith("[")) return null;
+  const parsed = parsedJson(written);
+  return Array.isArray(parsed) && parsed.every((item) => typeof item === "string") ? parsed : null;
+}
 
 function jsonEntries(written: string): [string, string][] | null {
+  const parsed = parsedJson(written);
+  if (typeof parsed !== "object" || parsed === null) return null;
+  const entries = Object.entries(parsed);
+  return entries.every(([, value]) => typeof value === "string") ? entries : null;
+}
+
+function parsedJson(written: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(written);
-    const entries = Object.entries(parsed as object);
-    return entries.every(([, value]) => typeof value === "string") ? entries : null;
+    return JSON.parse(written);
   } catch {
-    return null;
+    return undefined;
   }
 }
 

@@ -1,0 +1,39 @@
+import type { z } from "zod";
+import type { Setting } from "./setting.ts";
+import type { SETTINGS } from "./settings.ts";
+
+/** What a program may write for a setting: its own type, or the text that the environment would hold. */
+type Writable<Value> =
+  | (Value extends boolean
+      ? boolean
+      : Value extends number
+        ? number | string
+        : Value extends readonly string[]
+          ? readonly string[] | string
+          : Value extends string
+            ? Value
+            : Readonly<Record<string, string>>)
+  | undefined;
+
+/** `database.url` with a value becomes `{ database?: { url?: value } }`. */
+type Nested<Path extends string, Value> = Path extends `${infer Group}.${infer Rest}`
+  ? { readonly [Key in Group]?: Nested<Rest, Value> }
+  : { readonly [Key in Path]?: Value };
+
+type InFile<Entry> =
+  Entry extends Setting<infer Path, infer Type, infer Secret>
+    ? Nested<Path, Writable<Exclude<z.output<Type>, undefined>>> &
+        (Secret extends null ? unknown : Nested<`${Path}File`, string | undefined>)
+    : never;
+
+type Intersected<Union> = (Union extends unknown ? (one: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never;
+
+/** The settings as a config file holds them, in groups. Secrets can also be read from files: `passwordFile`. */
+export type RelayConfig = Intersected<InFile<(typeof SETTINGS)[keyof typeof SETTINGS]>>;
+
+/** For `outbox-relay.config.ts`: gives the editor the settings' names and types. */
+export function defineConfig(config: RelayConfig): RelayConfig {
+  return config;
+}
