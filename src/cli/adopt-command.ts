@@ -1,6 +1,7 @@
-import { migrationTarget } from "../config/migration-target.ts";
+import { loadDatabaseConfig } from "../config/load-config.ts";
 import { adopt } from "../postgres/adopt.ts";
 import { requireSchema } from "../postgres/migrations/migrate.ts";
+import { configSources } from "./config-sources.ts";
 import { EXIT, Exit } from "./exit.ts";
 import { withDatabase } from "./with-database.ts";
 
@@ -11,7 +12,7 @@ interface AdoptOptions {
 
 /** `outbox-relay adopt`: a person's word that exactly-once delivery goes on with what is there. */
 export async function adoptCommand(pipeline: string | undefined, options: AdoptOptions): Promise<number> {
-  const { database: target } = migrationTarget(process.env, { isOffline: false });
+  const { database: target } = await loadDatabaseConfig(configSources());
   const lane = laneOf(options.lane);
   return await withDatabase(target, async (database) => {
     await requireSchema(database);

@@ -20,6 +20,7 @@ const DONE: DrainReport = {
   retrying: 0,
   unreachable: [],
   blockedTopics: [],
+  paused: [],
   elsewhere: 0,
   broken: [],
 };
@@ -30,6 +31,9 @@ test("G2 the exit code tells what is left: 0 nothing, 5 something, 1 a destinati
   assert.equal(resultOf(0, { ...DONE, retrying: 1 }).code, 5);
   assert.match(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).line, /what goes to kafka\/t waits for the topic/);
   assert.equal(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).code, 5);
+  const paused = resultOf(0, { ...DONE, paused: [{ pipeline: "a.outbox->kafka", waiting: 3 }] });
+  assert.deepEqual(paused, { code: 5, line: "0 events delivered; 3 wait in a.outbox->kafka, which is paused" });
+  assert.equal(resultOf(0, { ...DONE, paused: [{ pipeline: "a.outbox->kafka", waiting: 0 }] }).code, 0);
   assert.equal(resultOf(0, { ...DONE, broken: ["a.outbox->kafka"] }).code, 5);
   assert.equal(resultOf(0, { ...DONE, deadLetters: 2, unreachable: ["kafka"] }).code, 1);
 });

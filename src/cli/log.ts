@@ -1,23 +1,47 @@
 import { pino } from "pino";
 import type { ServiceConfig } from "../config/service-config.ts";
+import { systemClock } from "../core/clock.ts";
+import { branchedStream, lowestLevel } from "../telemetry/log-stream.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { LokiPush } from "../telemetry/push/loki-push.ts";
+import { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
 import { VERSION } from "./version.ts";
 
 const FLUSH_MS = 500;
 
-/** Lines go to standard output, unless the events themselves do. */
+interface LevelledOutput {
+  level: ServiceConfig["log"]["level"];
+  readonly write: (line: string, level: string) => void;
+}
+
+/** Lines go to standard output, unless the events themselves do, and to Loki where that is set. */
 export class Log {
   readonly logger: Logger;
+  /** How the pushes of this process went, those of others included. */
+  readonly pushes = new PushTally();
   readonly #stream: ReturnType<typeof pino.destination>;
+  readonly #loki: LokiPush | null;
   readonly #secrets = new Set<string>();
+  readonly #own: LevelledOutput = { level: "info", write: (line) => void this.#stream.write(line) };
+  readonly #pushed: LevelledOutput = { level: "silent", write: (line, level) => this.#loki?.add(level, line) };
   #redact = (line: string) => line;
 
-  constructor({ destination, log, secrets, service }: ServiceConfig) {
+  constructor({ destination, log, secrets, service, telemetry }: ServiceConfig) {
     this.#stream = pino.destination({ dest: destination.kind === "stdout" ? 2 : 1, sync: false });
+    this.#loki = telemetry.loki === null ? null : this.#openLoki(telemetry.loki, service);
     const redact = (line: string) => this.#redact(line);
-    this.logger = createLogger({ service, version: VERSION, level: log.level, redact, stream: this.#stream });
+    const stream = this.#loki === null ? this.#stream : branchedStream([this.#own, this.#pushed]);
+    this.logger = createLogger({ service, version: VERSION, level: log.level, redact, stream });
+    this.listenFrom({ log, telemetry });
     this.hide(secrets);
+  }
+
+  /** The levels that are written and pushed from now on. */
+  listenFrom({ log, telemetry }: Pick<ServiceConfig, "log" | "telemetry">): void {
+    this.#own.level = log.level;
+    this.#pushed.level = this.#loki === null ? "silent" : (telemetry.loki?.level ?? "silent");
+    this.logger.level = lowestLevel([this.#own.level, this.#pushed.level]);
   }
 
   /** From now on; what was a secret before stays one. */
@@ -26,12 +50,18 @@ export class Log {
     this.#redact = redactor([...this.#secrets]);
   }
 
-  /** Resolves when all lines are written, or nobody reads them any more. */
+  /** Resolves when all lines are written and pushed, or nobody takes them any more. The last that is asked of it. */
   async flush(): Promise<void> {
     const { promise: written, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, FLUSH_MS);
     this.#stream.flush(() => resolve());
-    await written;
+    await Promise.all([written, this.#loki?.stop()]);
     clearTimeout(timer);
+  }
+
+  #openLoki({ url, basicAuth }: NonNullable<ServiceConfig["telemetry"]["loki"]>, service: string): LokiPush {
+    const warn = (reason: string, repeated: number) =>
+      this.logger.warn({ receiver: "loki", reason, repeated }, "the log lines could not be pushed");
+    return new LokiPush({ url, basicAuth, service, tally: this.pushes, clock: systemClock, warn });
   }
 }

@@ -2,8 +2,15 @@ import { Command, CommanderError, Option } from "commander";
 import { ConfigProblems } from "../config/config-problems.ts";
 import { settingsHelp } from "../config/settings-help.ts";
 import { isRelayError, reasonOf } from "../core/errors.ts";
+import { addConfigCommands } from "./config-command.ts";
+import { addConfigOptions } from "./config-sources.ts";
+import { addDevCommand } from "./dev-command.ts";
+import { addDlqCommands } from "./dlq-commands.ts";
+import { addEventsCommands } from "./events-commands.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
+import { addInitCommand } from "./init-command.ts";
 import type { MigrateAction } from "./migrate-command.ts";
+import { addOperationsCommands } from "./operations-commands.ts";
 import { VERSION } from "./version.ts";
 
 /** Runs the command line and ends the process with the code that the command gave. */
@@ -20,16 +27,18 @@ export async function main(args: readonly string[]): Promise<never> {
   process.exit(code);
 }
 
-function commands(end: End): Command {
+/** All commands, with nothing done yet. */
+export function commands(end: End): Command {
   const program = new Command("outbox-relay")
     .description("Carries events from the outbox tables of your database to the message broker.")
     .version(VERSION, "-v, --version", "print the version")
     .exitOverride()
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true });
+  addConfigOptions(program);
   program
     .command("run")
-    .description("deliver until stopped; everything is set by environment variables")
+    .description("deliver until stopped; settings come from a config file and the environment")
     .option("--once", "deliver what is there and end: 0 all delivered, 5 something is left, 1 destination unreachable")
     .option("--migrate", "create or update the relay's own schema first")
     .addHelpText("after", () => `\n${settingsHelp()}`)
@@ -58,14 +67,12 @@ function commands(end: End): Command {
       const { adoptCommand } = await import("./adopt-command.ts");
       end(await adoptCommand(pipeline, options));
     });
-  program
-    .command("dev")
-    .description("a demo on an embedded PostgreSQL, nothing to configure")
-    .action(async () => {
-      await import("./dev.ts");
-      // It goes on until Ctrl-C; when it has put everything away, the process has nothing left to do.
-      await new Promise((resolve) => process.once("beforeExit", resolve));
-    });
+  addOperationsCommands(program, end);
+  addEventsCommands(program, end);
+  addDlqCommands(program, end);
+  addConfigCommands(program, end);
+  addInitCommand(program, end);
+  addDevCommand(program, end);
   return program;
 }
 

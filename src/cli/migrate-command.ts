@@ -1,7 +1,8 @@
-import { migrationTarget } from "../config/migration-target.ts";
+import { loadDatabaseConfig } from "../config/load-config.ts";
 import { migrateDown, migrateUp, migrationStatus, sqlOf } from "../postgres/migrations/migrate.ts";
 import type { Migration } from "../postgres/migrations/migration.ts";
 import type { Database } from "../postgres/pool.ts";
+import { configSources } from "./config-sources.ts";
 import { EXIT } from "./exit.ts";
 import { withDatabase } from "./with-database.ts";
 
@@ -15,7 +16,9 @@ export type MigrateAction = "up" | "down" | "status";
 
 /** `outbox-relay migrate up|down|status`. Data goes to standard output. */
 export async function migrateCommand(action: MigrateAction, options: MigrateOptions): Promise<number> {
-  const { database: target, relaySchema } = migrationTarget(process.env, { isOffline: options.sql ?? false });
+  const { database: target, relaySchema } = await loadDatabaseConfig(configSources(), {
+    isOffline: options.sql ?? false,
+  });
   const to = options.to === undefined ? undefined : Number(options.to);
   if (options.sql) {
     if (action === "status") return await withDatabase(target, (database) => showStatus(database, options));

@@ -2,6 +2,7 @@
 import { limitHeap } from "./heap-limits.ts";
 
 const args = process.argv.slice(2);
-if (args[0] === "run") limitHeap();
+// Options may stand before the command.
+if (args.includes("run")) limitHeap();
 const { main } = await import("./main.ts");
 await main(args);

@@ -38,3 +38,17 @@ export function showProgress(terminal: Terminal, counts: () => ProgressCounts): 
     terminal.write(wipe);
   };
 }
+
+/** A bar for work whose steps are counted, drawn when told and only on a terminal. `end` wipes it. */
+export function countBar(terminal: Terminal): { show(done: number, total: number): void; end(): void } {
+  if (!terminal.isTTY) return { show: () => {}, end: () => {} };
+  const wipe = "\r\u001b[2K";
+  return {
+    show: (done, total) => {
+      const full = total === 0 ? BAR_CELLS : Math.round((done / total) * BAR_CELLS);
+      const count = `${done.toLocaleString("en-US")} of ${total.toLocaleString("en-US")}`;
+      terminal.write(`${wipe}${"█".repeat(full)}${"░".repeat(BAR_CELLS - full)} ${count}`);
+    },
+    end: () => void terminal.write(wipe),
+  };
+}

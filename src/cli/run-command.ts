@@ -1,40 +1,57 @@
-import { configFromEnvironment, type ServiceConfig } from "../config/service-config.ts";
-import { reasonOf } from "../core/errors.ts";
-import { type HttpFaces, type HttpServer, startHttpServer } from "../http/server.ts";
+import type { ServiceConfig } from "../config/service-config.ts";
+import { reasonOf, stackOf } from "../core/errors.ts";
+import { accessText } from "../http/guard.ts";
+import { type HttpFaces, type HttpServer, startHttpServer, startMetricsServer } from "../http/server.ts";
 import { EXIT } from "./exit.ts";
 import { Log } from "./log.ts";
+import { CurrentSettings } from "./reload.ts";
 import { runOnce } from "./run-once.ts";
 import { Service } from "./service.ts";
 import { Signals } from "./signals.ts";
+import { VERSION } from "./version.ts";
 
 interface RunOptions {
   readonly once?: boolean;
   readonly migrate?: boolean;
+  /** What the program that starts it knows better than the settings. */
+  readonly adapt?: (config: ServiceConfig) => ServiceConfig;
 }
 
+const asItIs = (config: ServiceConfig) => config;
+
 /** `outbox-relay run`. Returns the exit code; throws what keeps it from running at all. */
-export async function runCommand({ once = false, migrate = false }: RunOptions): Promise<number> {
-  const config = configFromEnvironment(process.env);
+export async function runCommand({ once = false, migrate = false, adapt = asItIs }: RunOptions): Promise<number> {
+  const settings = await CurrentSettings.load();
+  const config = adapt(settings.config);
   const log = new Log(config);
-  const { logger } = log;
+  const { logger, pushes } = log;
   for (const warning of config.warnings) logger.warn(warning);
-  const faces = new CurrentService(new Service({ config, logger, migrate, once }));
+  const faces = new CurrentService(new Service({ config, logger, pushes, migrate, once }));
   const signals = new Signals();
-  let http: HttpServer | null = null;
+  const servers: HttpServer[] = [];
   try {
     if (once) return await drain(faces.current, signals);
-    http = await startHttpServer(faces, config.http);
-    logger.info({ address: http.address }, "listening");
-    const signal = await serve(faces, signals, log, (next) => new Service({ config: next, logger, migrate, once }));
+    servers.push(await startHttpServer(faces, { ...config.http, service: config.service, version: VERSION }));
+    const { metricsPort } = config.telemetry;
+    if (metricsPort !== null) servers.push(await startMetricsServer(faces, { ...config.http, port: metricsPort }));
+    for (const { address } of servers) logger.info({ address }, "listening");
+    logger.info(accessText({ host: config.http.host, adminToken: config.adminToken }));
+    const signal = await serve(
+      faces,
+      signals,
+      log,
+      settings,
+      (next) => new Service({ config: adapt(next), logger, pushes, migrate, once }),
+    );
     logger.info({ signal }, "stopping: what is in flight is finished");
     return EXIT.ok;
   } catch (error) {
-    logger.fatal({ reason: reasonOf(error) }, "the service cannot go on");
+    logger.fatal({ reason: reasonOf(error), stack: stackOf(error) }, "the service cannot go on");
     throw error;
   } finally {
-    await inTime(config.shutdownMs, async () => {
+    await inTime(settings.config.shutdownMs, async () => {
       await faces.current.stop();
-      await http?.close();
+      await Promise.all(servers.map((server) => server.close()));
     });
     signals.stop();
     logger.info("stopped");
@@ -56,6 +73,7 @@ async function serve(
   faces: CurrentService,
   signals: Signals,
   log: Log,
+  settings: CurrentSettings,
   open: (config: ServiceConfig) => Service,
 ): Promise<string> {
   for (;;) {
@@ -64,17 +82,29 @@ async function serve(
     for (;;) {
       const ended = await Promise.race([work, signals.toEnd, signals.nextReload()]);
       if (typeof ended === "string" && ended !== "SIGHUP") return ended;
-      try {
-        const next = configFromEnvironment(process.env);
-        log.hide(next.secrets);
-        log.logger.info("reload: the settings were read again");
-        await faces.current.stop();
-        faces.current = open(next);
-        break;
-      } catch (error) {
-        log.logger.error({ reason: reasonOf(error) }, "reload: the settings cannot be used; the old ones stay");
-      }
+      const next = await reloaded(settings, log);
+      if (next === null) continue;
+      await faces.current.stop();
+      faces.current = open(next);
+      break;
     }
+  }
+}
+
+/** Null when the settings cannot be used: then the old ones stay. */
+async function reloaded(settings: CurrentSettings, log: Log): Promise<ServiceConfig | null> {
+  const { logger } = log;
+  try {
+    const { config, changed, kept } = await settings.reload();
+    log.hide(config.secrets);
+    logger.info({ changed }, "reload: the settings were read again");
+    if (kept.length > 0) logger.warn({ kept }, `reload: ${kept.join(", ")} need a restart; the old values stay`);
+    for (const warning of config.warnings) logger.warn(warning);
+    log.listenFrom(config);
+    return config;
+  } catch (error) {
+    logger.error({ reason: reasonOf(error) }, "reload: the settings cannot be used; the old ones stay");
+    return null;
   }
 }
 
@@ -88,7 +118,10 @@ class CurrentService implements HttpFaces {
 
   health = () => this.current.view.health();
   readiness = () => this.current.view.readiness();
-  metrics = () => this.current.view.metrics();
+  metrics = (accept?: string) => this.current.view.metrics(accept);
+  operations = () => this.current.operations();
+  adminToken = () => this.current.adminToken;
+  redact = (text: string) => this.current.view.redact(text);
 }
 
 /** Whatever hangs is left behind: nothing is lost by it, another instance finds it as after a crash. */

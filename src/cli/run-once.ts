@@ -65,12 +65,14 @@ class DeliveryCounter {
 }
 
 export function resultOf(delivered: number, report: DrainReport): OnceResult {
-  const { blockedTopics, broken, deadLetters, elsewhere, retrying, unreachable } = report;
+  const { blockedTopics, broken, deadLetters, elsewhere, paused, retrying, unreachable } = report;
+  const stopped = paused.filter(({ waiting }) => waiting !== 0);
   const left = [
     deadLetters > 0 ? `${deadLetters} dead letters` : null,
     retrying > 0 ? `${retrying} wait for another try` : null,
     blockedTopics.length > 0 ? `what goes to ${blockedTopics.join(", ")} waits for the topic` : null,
     elsewhere > 0 ? `${elsewhere} wait in lanes of other instances` : null,
+    ...stopped.map(({ pipeline, waiting }) => `${waiting < 0 ? "some" : waiting} wait in ${pipeline}, which is paused`),
     broken.length > 0 ? `not usable: ${broken.join(", ")}` : null,
     unreachable.length > 0 ? `not reachable: ${unreachable.join(", ")}` : null,
   ].filter((part) => part !== null);

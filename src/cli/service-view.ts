@@ -2,13 +2,15 @@ import { brokersOf } from "../config/open-destination.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { BrokerCheck } from "../http/broker-check.ts";
-import { DatabaseCheck, type DatabaseState } from "../http/database-check.ts";
-import { type Health, healthOf } from "../http/health.ts";
-import type { HttpFaces } from "../http/server.ts";
+import { DatabaseCheck } from "../http/database-check.ts";
+import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
+import type { ProbeFaces } from "../http/probe-routes.ts";
 import { requireSchema } from "../postgres/migrations/migrate.ts";
 import type { Database } from "../postgres/pool.ts";
 import { Condition } from "../telemetry/condition.ts";
 import { Metrics, type PipelineEnds } from "../telemetry/metrics.ts";
+import type { MetricsText } from "../telemetry/metrics-text.ts";
+import type { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
 import type { StoreWatch } from "../telemetry/watched-store.ts";
 import type { Engine } from "./engine.ts";
@@ -18,7 +20,7 @@ import { VERSION } from "./version.ts";
 const FIGURES_MS = 1_000;
 
 /** What the service shows of itself: health, readiness, metrics. Knows the engine of the moment, if there is one. */
-export class ServiceView implements HttpFaces {
+export class ServiceView implements ProbeFaces {
   readonly #config: ServiceConfig;
   readonly #condition = new Condition(systemClock);
   readonly #database: DatabaseCheck;
@@ -29,7 +31,7 @@ export class ServiceView implements HttpFaces {
   #engine: Engine | null = null;
   #lastPollMs: number | null = null;
 
-  constructor(config: ServiceConfig, database: Database) {
+  constructor(config: ServiceConfig, database: Database, pushes: PushTally) {
     this.#config = config;
     this.#redact = redactor(config.secrets);
     this.#database = new DatabaseCheck(systemClock, async () => {
@@ -42,6 +44,7 @@ export class ServiceView implements HttpFaces {
       condition: this.#condition,
       backlog: async () => (await this.#engine?.backlog.figures(FIGURES_MS)) ?? [],
       pipelines: () => this.#engine?.pipelines ?? [],
+      pushes,
     });
   }
 
@@ -83,11 +86,8 @@ export class ServiceView implements HttpFaces {
     ]);
     const health = healthOf({
       service,
-      nowMs: Date.now(),
-      uptimeS: Math.floor(process.uptime()),
+      ...this.#pollFacts(),
       database,
-      lastPollMs: this.#lastPollMs,
-      pollIntervalMs: this.#engine?.pollIntervalMs ?? 0,
       broken: this.#condition.brokenSources(),
       circuits: this.#condition.openCircuits(),
       unreachable: isReachable ? [] : [destination.name],
@@ -98,12 +98,33 @@ export class ServiceView implements HttpFaces {
     return JSON.parse(this.#redact(JSON.stringify(health))) as Health;
   }
 
-  async readiness(): Promise<DatabaseState> {
+  async readiness(): Promise<Readiness> {
     const { answers, reason } = await this.#schema.state();
-    return { answers, reason: reason === null ? null : this.#redact(reason) };
+    return readinessOf({ answers, reason: reason === null ? null : this.#redact(reason) }, this.#pollFacts());
   }
 
-  async metrics(): Promise<{ contentType: string; text: string }> {
-    return { contentType: this.#metrics.contentType, text: await this.#metrics.text() };
+  /** Takes this service's secrets out. */
+  redact(text: string): string {
+    return this.#redact(text);
+  }
+
+  #pollFacts() {
+    return {
+      nowMs: Date.now(),
+      uptimeS: Math.floor(process.uptime()),
+      lastPollMs: this.#lastPollMs,
+      pollIntervalMs: this.#engine?.pollIntervalMs ?? 0,
+    };
+  }
+
+  async metrics(accept?: string): Promise<MetricsText> {
+    return await this.#metrics.text(accept);
+  }
+
+  /** For a push, which has a format of its own. */
+  readonly metricFamilies = () => this.#metrics.families();
+
+  stop(): void {
+    this.#metrics.stop();
   }
 }

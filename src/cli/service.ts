@@ -3,18 +3,25 @@ import { openDestination } from "../config/open-destination.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
+import type { OperationTarget } from "../operations/event-source.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import { migrateUp, requireSchema } from "../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../postgres/pool.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { MetricsPush } from "../telemetry/push/metrics-push.ts";
+import type { PushTally } from "../telemetry/push-tally.ts";
+import { redactor } from "../telemetry/redaction.ts";
 import { Repeats } from "../telemetry/repeats.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import { buildEngine, type Engine, type EngineParts } from "./engine.ts";
 import { ServiceView } from "./service-view.ts";
+import { VERSION } from "./version.ts";
 
 interface ServiceOptions {
   readonly config: ServiceConfig;
   readonly logger: Logger;
+  readonly pushes: PushTally;
   readonly migrate: boolean;
   /** A run for what is there and no more: it does not wait for a database, nor look for new tables. */
   readonly once: boolean;
@@ -39,19 +46,25 @@ export class Service {
   #tables: readonly FoundTable[] = [];
   #mayUseTransactions = false;
   #flushLogs: () => void = () => {};
+  readonly #metricsPush: MetricsPush | null;
+  #tracing: Tracing | null = null;
   #stopped: Promise<void> | null = null;
+  #operations: OperationTarget | null = null;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     const { config } = options;
     this.#database = openDatabase(config.database);
     this.#finder = new TableFinder(this.#database, config.sources);
-    this.view = new ServiceView(config, this.#database);
+    this.view = new ServiceView(config, this.#database, options.pushes);
+    this.#metricsPush = this.#openMetricsPush();
     this.#fatal.promise.catch(() => {});
   }
 
   /** Resolves with the engine ready to start; null when it was stopped before, or has no table to read yet. */
   async prepare(): Promise<Engine | null> {
+    this.#metricsPush?.start();
+    this.#tracing = await this.#openTracing();
     await this.#whenReachable(() => this.#requireSchema());
     const tables = await this.#whenReachable(() => this.#find());
     return tables === null ? null : await this.#renew(tables);
@@ -68,6 +81,20 @@ export class Service {
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
+  }
+
+  /** Where the API works, on connections of its own: no question may keep a delivery waiting. Opened by the first. */
+  operations(): OperationTarget {
+    const { database, sources } = this.#options.config;
+    this.#operations ??= {
+      database: openDatabase({ ...database, applicationName: "outbox-relay api", connectionsMax: 2 }),
+      columns: sources.columns,
+    };
+    return this.#operations;
+  }
+
+  get adminToken(): string | null {
+    return this.#options.config.adminToken;
   }
 
   async #requireSchema(): Promise<void> {
@@ -112,7 +139,8 @@ export class Service {
       logger.warn("no schema has an outbox table; they are looked for again");
       return null;
     }
-    const publisher = await openDestination(config.destination);
+    const opened = await openDestination(config.destination);
+    const publisher = this.#tracing?.watch(opened, config.destination.kind) ?? opened;
     await this.#requireTransactions(publisher, tables.length * config.lanes);
     if (this.#stopping.signal.aborted) {
       await publisher.close();
@@ -153,7 +181,7 @@ export class Service {
   async #requireTransactions(publisher: Publisher, slots: number): Promise<void> {
     const { destination } = this.#options.config;
     if (publisher.transactions === undefined) {
-      if (destination.kind === "stdout" || destination.options.delivery !== "exactly-once") return;
+      if (destination.kind !== "kafka" || destination.options.delivery !== "exactly-once") return;
       throw new RelayError("TRANSACTIONS_REFUSED", `${publisher.name} offers no transactions`);
     }
     const patience = new AbortController();
@@ -201,7 +229,36 @@ export class Service {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     await this.#letGo();
+    await Promise.all([this.#tracing?.stop(), this.#metricsPush?.stop()]);
+    this.view.stop();
+    // A question that takes long must keep neither the end waiting nor a reload: it is read-only, or done on its own.
+    void this.#operations?.database.close();
     await this.#database.close();
+  }
+
+  #openMetricsPush(): MetricsPush | null {
+    const { config, logger, pushes: tally } = this.#options;
+    if (config.telemetry.metricsPush === null) return null;
+    const labels = { job: config.service, instance: config.instanceName };
+    const families = this.view.metricFamilies;
+    return new MetricsPush({ ...config.telemetry.metricsPush, labels, families, tally, logger, clock: systemClock });
+  }
+
+  /** OpenTelemetry is loaded only when it is used. */
+  async #openTracing(): Promise<Tracing | null> {
+    const { config, logger, pushes: tally } = this.#options;
+    if (config.telemetry.tracing === null) return null;
+    const { openTracing } = await import("../telemetry/tracing/tracing.ts");
+    return await openTracing({
+      ...config.telemetry.tracing,
+      service: config.service,
+      version: VERSION,
+      instance: config.instanceName,
+      tally,
+      logger,
+      clock: systemClock,
+      redact: redactor(config.secrets),
+    });
   }
 }
 

@@ -99,3 +99,24 @@ export function reasonOf(error: unknown, lengthMax = 2_000): string {
   const text = error instanceof Error ? error.message || error.name : String(error);
   return text.length <= lengthMax ? text : `${text.slice(0, lengthMax - 1)}…`;
 }
+
+const CAUSES_MAX = 3;
+
+/** The stack of an error and of what caused it, for a log; null when nothing was thrown. Bounded like a reason. */
+export function stackOf(error: unknown, lengthMax = 6_000): string | null {
+  if (!(error instanceof Error)) return null;
+  let text = error.stack ?? error.message;
+  let { cause } = error;
+  for (let depth = 0; cause instanceof Error && depth < CAUSES_MAX; depth += 1) {
+    text += `\ncaused by ${cause.stack ?? cause.message}`;
+    cause = cause.cause;
+  }
+  return text.length <= lengthMax ? text : `${text.slice(0, lengthMax - 1)}…`;
+}
+
+/** The code of an error of ours, or one that a reason quotes: a word of a small fixed set. */
+export function codeOf(error: unknown, reason: string): ErrorCode | null {
+  if (error instanceof RelayError) return error.code;
+  const quoted = /\[([A-Z_]+)\]/.exec(reason)?.[1];
+  return quoted !== undefined && Object.hasOwn(ERROR_CATALOGUE, quoted) ? (quoted as ErrorCode) : null;
+}

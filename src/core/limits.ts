@@ -22,6 +22,8 @@ export interface Limits {
   readonly runMs: number;
   /** Outcomes written in one settle. */
   readonly settleEventsMax: number;
+  /** Claims of dead relays that are freed in one step, where a table keeps its claims itself. */
+  readonly reapRowsMax: number;
   /** A larger payload is a dead letter without ever being loaded. */
   readonly payloadBytesMax: number;
   readonly headersMax: number;
@@ -42,6 +44,7 @@ export const DEFAULT_LIMITS: Limits = {
   runRowsMax: 100_000,
   runMs: 10_000,
   settleEventsMax: 2_000,
+  reapRowsMax: 1_000,
   payloadBytesMax: 16 * 1024 * 1024,
   headersMax: 1_000,
   holdsPerLaneMax: 10_000,

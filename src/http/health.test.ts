@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { freePort } from "../../test/servers/free-port.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import { isRelayError } from "../core/errors.ts";
 import { BrokerCheck } from "./broker-check.ts";
 import { DatabaseCheck } from "./database-check.ts";
-import { type HealthFacts, healthOf } from "./health.ts";
-import { type HttpFaces, type HttpServer, startHttpServer } from "./server.ts";
+import { type HealthFacts, healthOf, readinessOf } from "./health.ts";
 
 const NOW = Date.parse("2026-01-10T12:00:00Z");
 const FACTS: HealthFacts = {
@@ -124,61 +122,14 @@ test("A18 an idle relay notices that its brokers are gone", async () => {
   assert.equal(await new BrokerCheck(clock, []).isReachable(), true, "no broker, nothing to miss");
 });
 
-let http: HttpServer;
-let database = { answers: true, reason: null as string | null };
-const faces: HttpFaces = {
-  health: async () => healthOf({ ...FACTS, database }),
-  readiness: async () => database,
-  metrics: async () => {
-    if (!database.answers) throw new Error("broken on purpose");
-    return { contentType: "application/openmetrics-text", text: "# EOF\n" };
-  },
-};
-let port: number;
-before(async () => {
-  port = await freePort();
-  http = await startHttpServer(faces, { host: "127.0.0.1", port });
-});
-after(() => http.close());
-
-async function get(path: string, init?: RequestInit) {
-  const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
-  return { status: response.status, type: response.headers.get("content-type") ?? "", body: await response.text() };
-}
-
-test("G4 health, probes and metrics answer by their names", async () => {
-  database = { answers: true, reason: null };
-  assert.deepEqual([(await get("/health")).status, (await get("/healthz")).status], [200, 200]);
-  assert.deepEqual(JSON.parse((await get("/livez")).body), { status: "alive" });
-  assert.deepEqual(JSON.parse((await get("/readyz")).body), { status: "ready" });
-  assert.deepEqual(JSON.parse((await get("/readyz?verbose")).body), { status: "ready", checks: { database: "ok" } });
-  assert.match((await get("/metrics")).type, /^application\/openmetrics-text/);
-});
-
-test("G4 a database that is gone makes it unhealthy and unready, and leaves it alive", async () => {
-  database = { answers: false, reason: "refused" };
-  assert.deepEqual(
-    [(await get("/health")).status, (await get("/readyz")).status, (await get("/livez")).status],
-    [503, 503, 200],
-  );
-  assert.deepEqual(JSON.parse((await get("/readyz")).body), { status: "not ready", checks: { database: "refused" } });
-});
-
-test("G4 every error is JSON with a code and a message", async () => {
-  const missing = await get("/nothing/here");
-  assert.deepEqual([missing.status, JSON.parse(missing.body).error.code], [404, "NOT_FOUND"]);
-  assert.equal((await get("/health", { method: "POST" })).status, 404);
-  database = { answers: false, reason: null };
-  const broken = await get("/metrics");
-  assert.deepEqual(
-    [broken.status, JSON.parse(broken.body)],
-    [500, { error: { code: "INTERNAL", message: "broken on purpose" } }],
-  );
-});
-
-test("G4 a port that is taken is told by the setting's name", async () => {
-  await assert.rejects(startHttpServer(faces, { host: "127.0.0.1", port }), (error) => {
-    return isRelayError(error, "CONFIG_INVALID") && error.message.startsWith(`PORT ${port} on 127.0.0.1 is in use`);
-  });
-  await assert.rejects(startHttpServer(faces, { host: "192.0.2.1", port }), /HOST 192\.0\.2\.1 is no address/);
+test("A18 C8 readiness follows the database and the loops, and nothing else", () => {
+  const fine = { answers: true, reason: null };
+  assert.deepEqual(readinessOf(fine, FACTS), { isReady: true, checks: { database: "ok", loops: "ok" } });
+  const refused = readinessOf({ answers: false, reason: "refused" }, FACTS);
+  assert.deepEqual(refused, { isReady: false, checks: { database: "refused", loops: "ok" } });
+  const still = readinessOf(fine, { ...FACTS, lastPollMs: NOW - 31_000 });
+  assert.deepEqual([still.isReady, still.checks.loops], [false, "no source could be polled for 31 s"]);
+  assert.ok(readinessOf(fine, { ...FACTS, lastPollMs: NOW - 31_000, pollIntervalMs: 11_000 }).isReady, "a slow table");
+  assert.ok(readinessOf(fine, { ...FACTS, lastPollMs: null, uptimeS: 5 }).isReady, "it has just started");
+  assert.equal(readinessOf(fine, { ...FACTS, lastPollMs: null, uptimeS: 31 }).isReady, false);
 });

@@ -39,7 +39,34 @@ export interface Health {
   readonly problems?: readonly Problem[];
 }
 
+/** Whether it can work, and each check in words: "ok" or the reason. */
+export interface Readiness {
+  readonly isReady: boolean;
+  readonly checks: { readonly database: string; readonly loops: string };
+}
+
 const POLL_AGE_MAX_MS = 30_000;
+
+type PollFacts = Pick<HealthFacts, "lastPollMs" | "nowMs" | "pollIntervalMs" | "uptimeS">;
+
+/** Ready while the database answers and the loops turn. What is beyond them, brokers too, is not asked. */
+export function readinessOf(database: DatabaseState, facts: PollFacts): Readiness {
+  const silence = pollSilence(facts);
+  return {
+    isReady: database.answers && silence === null,
+    checks: {
+      database: database.answers ? "ok" : (database.reason ?? "it does not answer"),
+      loops: silence ?? "ok",
+    },
+  };
+}
+
+/** Why the loops seem to stand still; null while they turn. */
+function pollSilence({ lastPollMs, nowMs, pollIntervalMs, uptimeS }: PollFacts): string | null {
+  const ageMs = lastPollMs === null ? uptimeS * 1_000 : nowMs - lastPollMs;
+  if (ageMs <= Math.max(POLL_AGE_MAX_MS, 3 * pollIntervalMs)) return null;
+  return `no source could be polled ${lastPollMs === null ? "since the start" : `for ${Math.round(ageMs / 1_000)} s`}`;
+}
 
 /** Unhealthy when the relay cannot work at all, degraded when a part of it cannot. An idle relay is healthy. */
 export function healthOf(facts: HealthFacts): Health {
@@ -60,17 +87,15 @@ export function healthOf(facts: HealthFacts): Health {
   };
 }
 
-function fatalProblems({ database, lastPollMs, nowMs, pollIntervalMs, uptimeS }: HealthFacts): Problem[] {
-  const problems: Problem[] = [];
-  if (!database.answers) {
-    problems.push({ part: "database", name: "postgres", reason: database.reason ?? "it does not answer" });
-  }
-  const ageMs = lastPollMs === null ? uptimeS * 1_000 : nowMs - lastPollMs;
-  if (ageMs > Math.max(POLL_AGE_MAX_MS, 3 * pollIntervalMs)) {
-    const since = lastPollMs === null ? "since the start" : `for ${Math.round(ageMs / 1_000)} s`;
-    problems.push({ part: "relay", name: "poller", reason: `no source could be polled ${since}` });
-  }
-  return problems;
+function fatalProblems(facts: HealthFacts): Problem[] {
+  const { database } = facts;
+  const silence = pollSilence(facts);
+  return [
+    ...(database.answers
+      ? []
+      : [{ part: "database", name: "postgres", reason: database.reason ?? "it does not answer" } as const]),
+    ...(silence === null ? [] : [{ part: "relay", name: "poller", reason: silence } as const]),
+  ];
 }
 
 function partialProblems(facts: HealthFacts): Problem[] {

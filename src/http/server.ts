@@ -1,14 +1,30 @@
 import { type FastifyInstance, fastify } from "fastify";
 import { RelayError, reasonOf } from "../core/errors.ts";
-import type { DatabaseState } from "./database-check.ts";
-import type { Health } from "./health.ts";
+import type { OperationTarget } from "../operations/event-source.ts";
+import { deadLetterRoutes } from "./dead-letter-routes.ts";
+import { eventRoutes } from "./event-routes.ts";
+import { homeRoute } from "./home-page.ts";
+import { addGuard, addHeaders, addRefusals, addRoutes } from "./mount.ts";
+import { openApiRoute } from "./openapi.ts";
+import { pipelineRoutes } from "./pipeline-routes.ts";
+import { metricsRoute, type ProbeFaces, probeRoutes } from "./probe-routes.ts";
+import type { Route } from "./route.ts";
 
-/** What the server shows. Each is quick, whatever hangs behind it. */
-export interface HttpFaces {
-  health(): Promise<Health>;
-  /** The database with the relay's schema. */
-  readiness(): Promise<DatabaseState>;
-  metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
+/** What the server shows. */
+export interface HttpFaces extends ProbeFaces {
+  /** Where the API works: connections of its own, so that no question ever keeps a delivery waiting. */
+  operations(): OperationTarget;
+  /** The one of the moment; null where none is set. */
+  adminToken(): string | null;
+  /** Takes secrets out of what is told. */
+  redact(text: string): string;
+}
+
+interface HttpOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly service: string;
+  readonly version: string;
 }
 
 export interface HttpServer {
@@ -17,66 +33,80 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Listens before anything else of the service starts. Throws CONFIG_INVALID when the place is taken or not ours. */
+/** More than any question of the API needs. */
+const BODY_BYTES_MAX = 1024 * 1024;
+
+/**
+ * Listens before anything else of the service starts. Throws CONFIG_INVALID when the place is taken or not ours.
+ * `extend` may add routes; they are guarded like the API unless their config says `access: "open"`.
+ */
 export async function startHttpServer(
   faces: HttpFaces,
-  { host, port }: { host: string; port: number },
+  options: HttpOptions,
+  extend?: (server: FastifyInstance) => void,
 ): Promise<HttpServer> {
+  const { host, port } = options;
+  const routes = serviceRoutes(faces, options);
+  const server = bareServer(routes, (text) => faces.redact(text));
+  addGuard(server, () => ({ host, adminToken: faces.adminToken() }));
+  extend?.(server);
+  addRoutes(
+    server,
+    routes.filter(({ method, path }) => !server.hasRoute({ method, url: path })),
+  );
+  return await listen(server, host, port, "PORT");
+}
+
+/** The metrics alone, for a port that only the scraper can reach. */
+export async function startMetricsServer(
+  faces: Pick<ProbeFaces, "metrics">,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<HttpServer> {
+  const routes = [metricsRoute(faces)];
+  const server = bareServer(routes);
+  addRoutes(server, routes);
+  return await listen(server, host, port, "METRICS_PORT");
+}
+
+/** All but what others add. A page of theirs on / takes the place of ours. */
+function serviceRoutes(faces: HttpFaces, { service, version }: HttpOptions): Route[] {
+  const target = () => faces.operations();
+  const routes: Route[] = [
+    homeRoute(service, version, () => routes),
+    ...probeRoutes(faces),
+    ...pipelineRoutes(target),
+    ...eventRoutes(target),
+    ...deadLetterRoutes(target),
+  ];
+  routes.push(openApiRoute(routes, version));
+  return routes;
+}
+
+function bareServer(routes: readonly Route[], redact?: (text: string) => string): FastifyInstance {
   // Clients that keep their connections must not keep the process.
-  const server = fastify({ forceCloseConnections: true });
-  addRoutes(server, faces);
+  const server = fastify({ forceCloseConnections: true, bodyLimit: BODY_BYTES_MAX });
+  // JSON alone: a form or a text is what another site's page could send without asking.
+  server.removeContentTypeParser("text/plain");
+  addHeaders(server);
+  addRefusals(server, routes, redact);
+  return server;
+}
+
+async function listen(server: FastifyInstance, host: string, port: number, setting: string): Promise<HttpServer> {
   try {
     const address = await server.listen({ host, port });
     return { address, close: () => server.close() };
   } catch (error) {
     await server.close();
-    throw new RelayError("CONFIG_INVALID", whyNot(error, host, port));
+    throw new RelayError("CONFIG_INVALID", whyNot(error, host, port, setting));
   }
 }
 
-function addRoutes(server: FastifyInstance, faces: HttpFaces): void {
-  for (const path of ["/health", "/healthz"]) {
-    server.get(path, async (_request, reply) => {
-      const health = await faces.health();
-      return reply
-        .code(health.status === "unhealthy" ? 503 : 200)
-        .header("cache-control", "no-store")
-        .send(health);
-    });
-  }
-  server.get("/livez", async (_request, reply) => reply.header("cache-control", "no-store").send({ status: "alive" }));
-  server.get("/readyz", async (request, reply) => {
-    const { answers, reason } = await faces.readiness();
-    const status = answers ? "ready" : "not ready";
-    const isVerbose = Object.hasOwn(request.query as object, "verbose");
-    const checks = { database: answers ? "ok" : (reason ?? "it does not answer") };
-    const body = isVerbose || !answers ? { status, checks } : { status };
-    return reply
-      .code(answers ? 200 : 503)
-      .header("cache-control", "no-store")
-      .send(body);
-  });
-  server.get("/metrics", async (_request, reply) => {
-    const { contentType, text } = await faces.metrics();
-    return reply.header("content-type", contentType).send(text);
-  });
-  server.setNotFoundHandler((request, reply) =>
-    reply
-      .code(404)
-      .send({ error: { code: "NOT_FOUND", message: `There is nothing at ${request.method} ${request.url}` } }),
-  );
-  server.setErrorHandler((error, _request, reply) => {
-    const status = (error as { readonly statusCode?: number }).statusCode ?? 500;
-    const code = status < 500 ? "BAD_REQUEST" : "INTERNAL";
-    return reply.code(status).send({ error: { code, message: reasonOf(error) } });
-  });
-}
-
-function whyNot(error: unknown, host: string, port: number): string {
+function whyNot(error: unknown, host: string, port: number, setting: string): string {
   const code = (error as { readonly code?: string }).code;
   if (code === "EADDRINUSE")
-    return `PORT ${port} on ${host} is in use: set PORT to a free one, or stop what listens there.`;
-  if (code === "EACCES") return `PORT ${port} needs more rights than this user has: set PORT to one above 1023.`;
+    return `${setting} ${port} on ${host} is in use: set ${setting} to a free one, or stop what listens there.`;
+  if (code === "EACCES") return `${setting} ${port} needs more rights than this user has: set it to one above 1023.`;
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") return `HOST ${host} is no address of this machine.`;
   return `The HTTP server cannot listen on ${host}:${port}: ${reasonOf(error)}.`;
 }

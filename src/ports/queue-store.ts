@@ -2,6 +2,7 @@ import type { ErrorCode } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
 import type { Hold } from "../core/hold.ts";
 import type { Membership } from "./membership.ts";
+import type { FailedAttempt } from "./technical-events.ts";
 
 /** A pipeline's view of one event type table: which events it takes, first match wins. Null takes everything. */
 export type TypeFilter = readonly TypeRule[] | null;
@@ -71,10 +72,20 @@ export interface PipelineIdentity {
   readonly isAtHome: boolean;
 }
 
+/** A person has stopped the pipeline. Nothing new is claimed; what is in flight is finished. */
+export interface Pause {
+  readonly by: string;
+  readonly reason: string | null;
+  /** Its lanes are to be handed over as well, and nobody takes them until it is over. */
+  readonly handsOver: boolean;
+}
+
 export interface Survey {
   /** Living instances that serve this pipeline. */
   readonly instances: readonly string[];
   readonly lanes: readonly LaneState[];
+  /** Null while nobody has stopped it. */
+  readonly pause: Pause | null;
 }
 
 /** An event as read from its lane. */
@@ -163,9 +174,21 @@ export interface Backlog {
   readonly dead: number;
 }
 
-/** Ids that a settle found neither pending nor in flight any more: somebody deleted or marked the row meanwhile. */
 export interface SettleResult {
+  /** Ids found neither pending nor in flight any more: somebody deleted or marked the row meanwhile. */
   readonly missing: readonly string[];
+  /** What the new dead letters hold, as far as the source can tell. */
+  readonly dead?: readonly DeadLetterNote[];
+}
+
+/** What is told of an event that died, also when nobody here has it in memory. */
+export interface DeadLetterNote {
+  readonly id: string;
+  readonly type: string;
+  readonly correlationId: string | null;
+  readonly firstFailedAt: string;
+  readonly lastFailedAt: string;
+  readonly errors: readonly FailedAttempt[];
 }
 
 export interface Heads {
@@ -199,7 +222,7 @@ export interface QueueStore {
   /**
    * Takes those of the lanes whose owner is nobody, no longer a member (reaped or gone), or the caller itself; raises the epoch beyond every
    * one given out before, also by a database that forgot its last commits. Afterwards no write under an older grant
-   * takes effect. Frees the events that the former owner had claimed durably, counting an attempt if it died.
+   * takes effect. Takes none when the number of lanes is no longer the one that `prepare` found. Frees the events that the former owner had claimed durably, counting an attempt if it died.
    */
   takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]>;
 

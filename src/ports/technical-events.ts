@@ -1,5 +1,14 @@
 import type { ErrorCode } from "../core/errors.ts";
+import type { LatencyCounts } from "../core/latency.ts";
 import type { Scope } from "../core/outcome.ts";
+
+/** One failed attempt of an event, as its hold keeps it. */
+export interface FailedAttempt {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly attempt: number;
+  readonly reason: string;
+}
 
 interface AboutEvent {
   readonly pipeline: string;
@@ -21,10 +30,23 @@ export interface TechnicalEventMap {
     readonly attempt: number;
     readonly reason: string;
     readonly scope: Scope;
+    /** A word of a small fixed set: our error code, or the destination's. */
+    readonly errorType: string;
+    /** Of the error that was thrown, with its causes; null when the failure was an answer. Bounded. */
+    readonly stack: string | null;
     /** Until the next try; null when there is none or when a circuit decides. */
     readonly retryInMs: number | null;
   };
-  IntentDeadLettered: AboutEvent & { readonly attempt: number; readonly reason: string; readonly parks: boolean };
+  IntentDeadLettered: AboutEvent & {
+    readonly attempt: number;
+    readonly reason: string;
+    readonly parks: boolean;
+    /** ISO 8601; null where the source does not tell. */
+    readonly firstFailedAt: string | null;
+    readonly lastFailedAt: string | null;
+    /** Every failed attempt that the source remembers, the oldest first. */
+    readonly errors: readonly FailedAttempt[];
+  };
   /** Events that no route takes. They stay where they are. */
   RelayMismatch: { readonly pipeline: string; readonly intentType: string; readonly count: number };
   /** The row was deleted or marked by somebody else while it was in flight. */
@@ -35,6 +57,8 @@ export interface TechnicalEventMap {
     readonly delivered: number;
     readonly failed: number;
     readonly durationMs: number;
+    /** From the writing of the delivered events to now; null where no row tells when it was written. */
+    readonly latency: LatencyCounts | null;
   };
   /** The database refused a settle (locks, a deadlock, a missing grant); it is tried again, the lane waits. */
   SettleDelayed: {
@@ -43,6 +67,7 @@ export interface TechnicalEventMap {
     readonly code: ErrorCode;
     readonly tries: number;
     readonly reason: string;
+    readonly stack?: string | null;
   };
   RunEnded: { readonly pipeline: string; readonly rows: number; readonly claimed: number; readonly durationMs: number };
   InstanceJoined: { readonly instance: string };
@@ -61,14 +86,38 @@ export interface TechnicalEventMap {
     readonly strangers: number;
   };
   LaneReleased: { readonly pipeline: string; readonly lane: number };
-  LaneFailed: { readonly pipeline: string; readonly lane: number; readonly code: ErrorCode; readonly reason: string };
+  LaneFailed: {
+    readonly pipeline: string;
+    readonly lane: number;
+    readonly code: ErrorCode;
+    readonly reason: string;
+    readonly stack?: string | null;
+  };
   /** A lane has so many holds that it takes nothing new. */
   LaneBraked: { readonly pipeline: string; readonly lane: number; readonly holds: number };
-  CircuitOpened: { readonly destination: string; readonly topic: string | null; readonly reason: string };
+  CircuitOpened: {
+    readonly destination: string;
+    readonly topic: string | null;
+    readonly reason: string;
+    readonly stack?: string | null;
+  };
   CircuitClosed: { readonly destination: string; readonly topic: string | null };
-  SourceBroken: { readonly pipeline: string; readonly code: ErrorCode; readonly reason: string };
+  /** A person has stopped the pipeline: nothing new is claimed. Told again by every instance that begins. */
+  PipelinePaused: { readonly pipeline: string; readonly by: string; readonly reason: string | null };
+  PipelineResumed: { readonly pipeline: string };
+  SourceBroken: {
+    readonly pipeline: string;
+    readonly code: ErrorCode;
+    readonly reason: string;
+    readonly stack?: string | null;
+  };
   SourceRecovered: { readonly pipeline: string };
-  ChoreFailed: { readonly pipeline: string; readonly chore: string; readonly reason: string };
+  ChoreFailed: {
+    readonly pipeline: string;
+    readonly chore: string;
+    readonly reason: string;
+    readonly stack?: string | null;
+  };
   StaleClaimsReaped: { readonly pipeline: string; readonly freed: number; readonly dead: number };
   EventsPruned: { readonly pipeline: string; readonly count: number };
 }

@@ -3,10 +3,11 @@ import type { RelayTables } from "./relay-tables.ts";
 
 /**
  * Copies dead events to the dead letters, together with what their hold knows. The server copies: a payload too large
- * to be loaded is kept as well. Takes `$1` pipeline, `$2` ids, `$3` and `$4` the source's schema and table.
+ * to be loaded is kept as well. One that was replayed and died again waits for a person again, and keeps the errors of
+ * before. Takes `$1` pipeline, `$2` ids, `$3` and `$4` the source's schema and table. Returns a note of each.
  */
 export const copyDeadSql = ({ holds, failedEvents }: RelayTables, table: EventTable): string => `
-insert into ${failedEvents} (pipeline, original_event_id, source_schema, source_table, event_type, event_key, payload,
+insert into ${failedEvents} as d (pipeline, original_event_id, source_schema, source_table, event_type, event_key, payload,
   headers, correlation_id, event_created_at, failure_reason, failure_count, first_failed_at, last_failed_at, errors)
 select $1::text, h.event_id, $3::text, $4::text, ${table.eventType}, ${table.key}, ${table.payloadBytes},
   ${table.headersJson}, ${table.correlationId}, ${table.createdAt},
@@ -16,4 +17,8 @@ where h.pipeline = $1 and h.event_id = any($2::text[]) and ${table.id} = any($2:
 on conflict (pipeline, original_event_id) do update set
   event_type = excluded.event_type, event_key = excluded.event_key, payload = excluded.payload,
   headers = excluded.headers, correlation_id = excluded.correlation_id, failure_reason = excluded.failure_reason,
-  failure_count = excluded.failure_count, last_failed_at = excluded.last_failed_at, errors = excluded.errors`;
+  failure_count = excluded.failure_count, last_failed_at = excluded.last_failed_at,
+  errors = case when d.errors -> 0 = excluded.errors -> 0 then excluded.errors else d.errors || excluded.errors end,
+  resolved_at = null, resolution = null, resolved_by = null, resolution_note = null
+returning jsonb_build_object('id', original_event_id, 'type', event_type, 'correlationId', correlation_id,
+  'firstFailedAt', first_failed_at, 'lastFailedAt', last_failed_at, 'errors', errors)`;

@@ -1,6 +1,7 @@
 import type { Grant, Settlement } from "../ports/queue-store.ts";
+import { grantCondition } from "./grant-condition.ts";
 import { quoteLiteral } from "./identifiers.ts";
-import { grantCondition } from "./lanes.ts";
+
 import type { RelayTables } from "./relay-tables.ts";
 
 interface Fence {

@@ -6,7 +6,8 @@ const ERRORS_MAX = 100;
 
 /**
  * One hold per failed event whose row still waits; returns their ids. The error of each attempt is appended to those
- * before. Takes `$1` pipeline, `$2` lane and the columns of `failureColumns`.
+ * before. A suspect that failed has ended nobody: its last crash was none. Takes `$1` pipeline, `$2` lane and the columns of
+ * `failureColumns`.
  */
 export const holdFailuresSql = ({ holds }: RelayTables, table: EventTable): string => `
 insert into ${holds} as h
@@ -21,7 +22,7 @@ where exists (
     and ${table.id} = any($3::text[]::${table.idType}[]) and ${table.unsettled})
 on conflict (pipeline, event_id) do update set
   lane = excluded.lane, event_key = excluded.event_key, state = excluded.state, parks = excluded.parks,
-  attempts = excluded.attempts, next_at = excluded.next_at, reason = excluded.reason,
+  crashes = h.crashes - (h.state = 'suspect')::int, attempts = excluded.attempts, next_at = excluded.next_at, reason = excluded.reason,
   errors = (case when jsonb_array_length(h.errors) >= ${ERRORS_MAX} then h.errors - 1 else h.errors end) || excluded.errors,
   first_failed_at = case when h.errors = '[]' then clock_timestamp() else h.first_failed_at end,
   last_failed_at = clock_timestamp()

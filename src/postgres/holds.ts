@@ -1,5 +1,5 @@
 import type { Hold } from "../core/hold.ts";
-import type { Failure } from "../ports/queue-store.ts";
+import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
 import { copyDeadSql } from "./copy-dead.sql.ts";
 import type { EventTable } from "./event-table.ts";
 import { holdFailuresSql } from "./hold-failures.sql.ts";
@@ -45,26 +45,28 @@ function holdOf([id, key, lane, state, parks, attempts, crashes, dueInMs]: Row):
   };
 }
 
-/**
- * Holds the failed events back, each with the error of every attempt, and copies the dead ones. Returns the ids whose
- * row is not waiting any more: those get no hold.
- */
+interface WrittenFailures {
+  /** Ids whose row is not waiting any more: those get no hold. */
+  readonly gone: readonly string[];
+  readonly dead: readonly DeadLetterNote[];
+}
+
+/** Holds the failed events back, each with the error of every attempt, and copies the dead ones. */
 export async function writeFailures(
   session: Session,
   scope: HoldScope,
   table: EventTable,
   failed: readonly Failure[],
-): Promise<readonly string[]> {
-  if (failed.length === 0) return [];
+): Promise<WrittenFailures> {
+  if (failed.length === 0) return { gone: [], dead: [] };
   const { tables, pipeline, lane } = scope;
   const rows = await session.rows(holdFailuresSql(tables, table), [pipeline, lane, ...failureColumns(failed)]);
   const held = new Set(rows.map((row) => row[0]));
-  const dead = failed.filter(({ id, next }) => next.kind === "dead" && held.has(id)).map(({ id }) => id);
-  if (dead.length > 0) {
-    const { schema, table: name } = table.name;
-    await session.rows(copyDeadSql(tables, table), [pipeline, dead, schema, name]);
-  }
-  return failed.filter(({ id }) => !held.has(id)).map(({ id }) => id);
+  const ids = failed.filter(({ id, next }) => next.kind === "dead" && held.has(id)).map(({ id }) => id);
+  const { schema, table: name } = table.name;
+  const notes = ids.length === 0 ? [] : await session.rows(copyDeadSql(tables, table), [pipeline, ids, schema, name]);
+  const dead = notes.map((row) => JSON.parse(row[0] ?? "") as DeadLetterNote);
+  return { gone: failed.filter(({ id }) => !held.has(id)).map(({ id }) => id), dead };
 }
 
 /** Parallel arrays, as `unnest` takes them: ids, keys, reasons, attempts, delays (null for the dead), parks. */

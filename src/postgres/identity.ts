@@ -30,9 +30,26 @@ export async function systemId(session: Session): Promise<string | null> {
   return row?.[0] ?? null;
 }
 
+/**
+ * Gives a pipeline slots that none of its lanes ever had, behind those of all others. To be called before its number of
+ * lanes changes. What the ledger has under the old ones is forgotten: everything in it must be settled.
+ */
+export async function moveSlots(session: Session, { tables }: Database, pipeline: string): Promise<void> {
+  await lockSlots(session, tables.pipelines);
+  await session.rows(
+    `update ${tables.pipelines} set first_slot = (select max(first_slot + lanes) from ${tables.pipelines})
+     where name = $1 and first_slot is not null`,
+    [pipeline],
+  );
+}
+
 /** One pipeline after the other, so that no two get the same. */
+async function lockSlots(session: Session, pipelines: string): Promise<void> {
+  await session.rows("select pg_advisory_xact_lock(hashtext($1))", [`${pipelines} slots`]);
+}
+
 async function giveSlots(session: Session, { tables }: Database, pipeline: string): Promise<number> {
-  await session.rows("select pg_advisory_xact_lock(hashtext($1))", [`${tables.pipelines} slots`]);
+  await lockSlots(session, tables.pipelines);
   const [row] = await session.rows(
     `update ${tables.pipelines} set
        first_slot = coalesce(first_slot, (select coalesce(max(first_slot + lanes), 0) from ${tables.pipelines}))

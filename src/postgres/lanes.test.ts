@@ -14,6 +14,7 @@ import { type Database, openDatabase } from "./pool.ts";
 import { statement, transaction } from "./transaction.ts";
 
 const LANES = "outbox_relay.lanes";
+const SCOPE = { pipeline: "p", laneCount: 2 };
 let server: PostgresServer;
 let database: Database;
 /** Another session, to hold locks in. */
@@ -50,7 +51,15 @@ async function join(): Promise<string> {
   return id;
 }
 
-const take = (owner: string, lanes: readonly number[] = [0]) => takeOver(database, "p", owner, lanes);
+const take = (owner: string, lanes: readonly number[] = [0]) => takeOver(database, SCOPE, owner, lanes);
+
+test("B4 whoever counts with another number of lanes than the database gets none", async () => {
+  const id = await join();
+  assert.deepEqual(await takeOver(database, { pipeline: "p", laneCount: 3 }, id, [0, 1]), []);
+  assert.equal((await take(id, [0, 1])).length, 2);
+  await server.query("update outbox_relay.pipelines set lanes = 1");
+  assert.deepEqual(await take(id, [0, 1]), [], "also its own lanes");
+});
 
 test("an instance without a row of its own gets no lane", async () => {
   assert.deepEqual(await take(randomUUID()), []);
@@ -116,7 +125,7 @@ test("what is done with durable claims at a take-over commits or fails together 
   await take(first, [0]);
   await postgresMembership(database).leave(first);
   const seen: unknown[] = [];
-  const failing = takeOver(database, "p", second, [0, 1], async (session, taken) => {
+  const failing = takeOver(database, SCOPE, second, [0, 1], async (session, taken) => {
     seen.push(...taken);
     await session.rows("select 1/0");
   });

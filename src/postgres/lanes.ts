@@ -1,9 +1,10 @@
 import { RelayError } from "../core/errors.ts";
-import type { Grant, LaneState, Survey, Takeover } from "../ports/queue-store.ts";
+import type { Grant, LaneState, Pause, Survey, Takeover } from "../ports/queue-store.ts";
+import { grantCondition } from "./grant-condition.ts";
 import { readHolds } from "./holds.ts";
-import { quoteLiteral } from "./identifiers.ts";
 import { lockFreeLanesSql } from "./lock-free-lanes.sql.ts";
 import type { Database } from "./pool.ts";
+import { releaseLaneSql } from "./release-lane.sql.ts";
 import type { Row, Session } from "./session.ts";
 import { surveySql } from "./survey.sql.ts";
 import { takeLanesSql } from "./take-lanes.sql.ts";
@@ -18,6 +19,15 @@ export interface TakenLane {
   readonly died: boolean;
 }
 
+/** A pipeline with the number of lanes by which its events are told apart. */
+interface LaneScope {
+  readonly pipeline: string;
+  readonly laneCount: number;
+}
+
+/** In place of a lane's number in a survey: the row tells of the pipeline's pause. */
+const PAUSE_ROW = "-1";
+
 /** Lets an adapter free durable claims in the same transaction in which the lanes change hands. */
 type OnTaken = (session: Session, taken: readonly TakenLane[]) => Promise<void>;
 
@@ -30,7 +40,13 @@ export async function survey(database: Database, pipeline: string): Promise<Surv
     surveySql(database.tables, pipeline),
   );
   const instances = rows.filter((row) => row[0] === null).map((row) => row[1] ?? "");
-  return { instances: instances.sort(), lanes: rows.filter((row) => row[0] !== null).map(laneStateOf) };
+  const lanes = rows.filter((row) => row[0] !== null && row[0] !== PAUSE_ROW).map(laneStateOf);
+  return { instances: instances.sort(), lanes, pause: pauseOf(rows.find((row) => row[0] === PAUSE_ROW)) };
+}
+
+function pauseOf(row: Row | undefined): Pause | null {
+  if (row === undefined) return null;
+  return { by: row[1] ?? "", reason: row[4] ?? null, handsOver: row[2] !== null };
 }
 
 /** `lane, owner, epoch, settled_batch`, as every statement that reads lanes selects them. */
@@ -45,7 +61,7 @@ export function laneStateOf([lane, owner, epoch, settledBatch]: Row): LaneState 
 
 export async function takeOver(
   database: Database,
-  pipeline: string,
+  { pipeline, laneCount }: LaneScope,
   owner: string,
   lanes: readonly number[],
   onTaken?: OnTaken,
@@ -55,7 +71,7 @@ export async function takeOver(
     const locked = await session.rows(lockFreeLanesSql(tables), [pipeline, owner, lanes]);
     if (locked.length === 0) return [];
     const formerOwners = new Map(locked.map((row) => [Number(row[0]), row[1] ?? null]));
-    const rows = await session.rows(takeLanesSql(tables), [pipeline, owner, [...formerOwners.keys()]]);
+    const rows = await session.rows(takeLanesSql(tables), [pipeline, owner, [...formerOwners.keys()], laneCount]);
     const taken = rows.map((row) => {
       const formerOwner = formerOwners.get(Number(row[0])) ?? null;
       return { lane: Number(row[0]), formerOwner, died: formerOwner !== null && formerOwner !== owner };
@@ -81,13 +97,8 @@ export async function release(database: Database, pipeline: string, grant: Grant
   await statement(
     database.pool,
     writeSettings(database, "releasing a lane"),
-    `update ${database.tables.lanes} set owner = null where ${grantCondition(pipeline, grant)}`,
+    releaseLaneSql(database.tables, pipeline, grant),
   );
-}
-
-/** True for the lane's row while the grant holds. A fragment, to be put into the statement that writes. */
-export function grantCondition(pipeline: string, { lane, owner, epoch }: Grant): string {
-  return `pipeline = ${quoteLiteral(pipeline)} and lane = ${lane} and owner = ${quoteLiteral(owner)} and epoch = ${epoch}`;
 }
 
 /**

@@ -23,9 +23,11 @@ export async function registerPipeline(
      on conflict (name) do nothing`,
     [name, source.schema, source.table, lanes],
   );
-  const [row] = await session.rows(`select lanes, source_schema, source_table from ${pipelines} where name = $1`, [
-    name,
-  ]);
+  // Locked: a number of lanes that changes just now must not be read before and used after.
+  const [row] = await session.rows(
+    `select lanes, source_schema, source_table from ${pipelines} where name = $1 for share`,
+    [name],
+  );
   const known = { schema: row?.[1] ?? "", table: row?.[2] ?? "" };
   if (displayTable(known) !== displayTable(source)) {
     const both = `${displayTable(known)}, not to ${displayTable(source)}`;

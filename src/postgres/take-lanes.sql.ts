@@ -5,10 +5,12 @@ import type { RelayTables } from "./relay-tables.ts";
  * the lock, while the one that locked may have judged a fresh owner by a list of instances older than him.
  *
  * The epoch also rises to the database's milliseconds, so that a standby promoted without the last commits cannot give
- * out an epoch a second time; by at least one, so that a clock which stepped back cannot either. Takes the same
- * parameters as `lockFreeLanesSql`.
+ * out an epoch a second time; by at least one, so that a clock which stepped back cannot either.
+ *
+ * Whoever still counts with another number of lanes gets none: it would look for the events of one lane in another.
+ * That number changes only under the lock of every lane. Takes the parameters of `lockFreeLanesSql` and `$4` the number.
  */
-export const takeLanesSql = ({ lanes, instances }: RelayTables): string => `
+export const takeLanesSql = ({ lanes, instances, pipelines }: RelayTables): string => `
 update ${lanes} l set
   crashes = l.crashes + (case when l.owner <> $2::uuid then 1 else 0 end),
   owner = $2::uuid,
@@ -16,4 +18,5 @@ update ${lanes} l set
 where l.pipeline = $1 and l.lane = any($3::int[])
   and (l.owner is null or l.owner = $2::uuid or not exists (select from ${instances} i where i.id = l.owner))
   and exists (select from ${instances} i where i.id = $2::uuid)
+  and exists (select from ${pipelines} p where p.name = $1 and p.lanes = $4::int)
 returning l.lane, l.epoch, l.settled_batch, l.crashes, l.ledgered_batch`;

@@ -1,6 +1,7 @@
 import { Brake } from "../core/brake.ts";
 import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts";
 import type { Clock, Random } from "../core/clock.ts";
+import { stackOf } from "../core/errors.ts";
 import type { Limits } from "../core/limits.ts";
 import { rotated } from "../core/rotated.ts";
 import type { Publisher } from "../ports/publisher.ts";
@@ -19,6 +20,13 @@ interface DestinationOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: TechnicalEvents;
+}
+
+interface FailureOptions {
+  readonly probe: boolean;
+  readonly afterMs?: number | undefined;
+  /** What was thrown, where something was. */
+  readonly error?: unknown;
 }
 
 /** A publisher with the circuits that guard it. Shared by all lanes of all pipelines that lead to it. */
@@ -120,30 +128,25 @@ export class Destination {
   }
 
   /** The destination as a whole takes nothing. */
-  failed(reason: string, options: { probe: boolean; afterMs?: number | undefined }): void {
-    const { probe, afterMs } = options;
+  failed(reason: string, options: FailureOptions): void {
+    const { probe, afterMs, error } = options;
     const draw = this.#options.random.next();
     const opened = this.#circuit.fail(this.#now(), reason, {
       draw,
       probe,
       ...(afterMs === undefined ? {} : { afterMs }),
     });
-    if (opened) this.#options.events.emit("CircuitOpened", { destination: this.name, topic: null, reason });
+    if (opened) this.#opened(null, reason, error);
     if (opened || probe) this.#wakeLater(this.#circuit);
   }
 
   /** One topic takes nothing. `type` is the event type that was to go there. */
-  topicFailed(
-    topic: string,
-    type: string,
-    reason: string,
-    options: { probe: boolean; afterMs?: number | undefined },
-  ): void {
-    const { probe, afterMs } = options;
+  topicFailed(topic: string, type: string, reason: string, options: FailureOptions): void {
+    const { probe, afterMs, error } = options;
     this.#lastAnswerMs = this.#now();
     const known = this.#topics.get(topic);
     if (known === undefined && this.#topics.size >= TOPIC_CIRCUITS_MAX) {
-      this.failed(reason, { probe: false, afterMs });
+      this.failed(reason, { probe: false, afterMs, error });
       return;
     }
     const guard = known ?? { circuit: new Circuit(this.#options.circuit), types: new Set<string>() };
@@ -152,7 +155,7 @@ export class Destination {
     const wasOpen = guard.circuit.isOpen;
     const draw = this.#options.random.next();
     guard.circuit.fail(this.#now(), reason, { draw, probe, ...(afterMs === undefined ? {} : { afterMs }) });
-    if (!wasOpen) this.#options.events.emit("CircuitOpened", { destination: this.name, topic, reason });
+    if (!wasOpen) this.#opened(topic, reason, error);
     if (!wasOpen || probe) this.#wakeLater(guard.circuit);
   }
 
@@ -181,6 +184,10 @@ export class Destination {
   async close(): Promise<void> {
     this.#closed.abort();
     await this.publisher.close();
+  }
+
+  #opened(topic: string | null, reason: string, error: unknown): void {
+    this.#options.events.emit("CircuitOpened", { destination: this.name, topic, reason, stack: stackOf(error) });
   }
 
   #closeTopic(topic: string): void {

@@ -139,12 +139,12 @@ export class Dispatcher {
     const { destination } = this.#context;
     const reason = reasonOf(error ?? unanswered(destination.name, entry.event.id));
     const isSilence = error === null || isRelayError(error, "PUBLISH_UNKNOWN");
-    if (!isSilence) return retry(reason, { scope: "destination" });
+    if (!isSilence) return retry(reason, { scope: "destination", error });
     const isFirst = entry.silentSinceMs === null;
     entry.silentSinceMs ??= startedMs;
     entry.silences += 1;
-    if (!destination.answeredSince(entry.silentSinceMs)) return retry(reason, { scope: "destination" });
-    return isFirst ? { kind: "skipped" } : retry(reason);
+    if (!destination.answeredSince(entry.silentSinceMs)) return retry(reason, { scope: "destination", error });
+    return isFirst ? { kind: "skipped" } : retry(reason, { error });
   }
 
   #tell(entry: Entry, outcome: Outcome, attempt: Attempt): void {

@@ -16,6 +16,8 @@ export interface DrainReport {
   readonly elsewhere: number;
   /** Pipelines whose source or ledger could not be used; what waits there is not known. */
   readonly broken: readonly string[];
+  /** Pipelines that a person has stopped, with what waits there; -1 where nobody could count. */
+  readonly paused: readonly { readonly pipeline: string; readonly waiting: number }[];
 }
 
 interface DrainParts {
@@ -40,9 +42,11 @@ export async function drained({ clock, timing, instances, destinations }: DrainP
     const absent = instances.filter((instance) => instance.sessions().length === 0);
     const unreachable = destinations.filter((destination) => destination.isOpen);
     const broken = sessions.filter((session) => session.isBrokenFor(patienceMs));
-    const able = sessions.filter((it) => !unreachable.includes(it.destination) && !broken.includes(it));
+    const paused = sessions.filter((session) => session.isPaused);
+    const isAble = (it: Session) => !unreachable.includes(it.destination) && !broken.includes(it);
+    const able = sessions.filter(isAble);
     const isAtRest = able.every((session) => session.isAtRest) && (absent.length === 0 || elapsedMs >= patienceMs);
-    const elsewhere = isAtRest ? await waitingElsewhere(able) : 0;
+    const elsewhere = isAtRest ? await waitingElsewhere(able.filter((it) => !it.isPaused)) : 0;
     if (isAtRest && (elsewhere === 0 || elapsedMs >= leaseMs)) {
       const holds = sessions.flatMap((session) => session.lanes().map((lane) => lane.holds.count()));
       return {
@@ -52,10 +56,15 @@ export async function drained({ clock, timing, instances, destinations }: DrainP
         blockedTopics: destinations.flatMap((destination) => destination.openTopics()),
         elsewhere,
         broken: [...broken.map((session) => session.name), ...absent.flatMap((instance) => instance.pipelines())],
+        paused: await Promise.all(paused.map(waitingIn)),
       };
     }
     await clock.sleep(elsewhere > 0 ? timing.pollIntervalMs : LOOK_MS);
   }
+}
+
+async function waitingIn(session: Session): Promise<DrainReport["paused"][number]> {
+  return { pipeline: session.name, waiting: await session.waiting().catch(() => -1) };
 }
 
 /** What waits where others have lanes; what is held here is not meant. */

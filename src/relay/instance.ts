@@ -1,5 +1,5 @@
 import type { Clock, Random } from "../core/clock.ts";
-import { isRelayError, reasonOf } from "../core/errors.ts";
+import { isRelayError, reasonOf, stackOf } from "../core/errors.ts";
 import type { Timing } from "../core/limits.ts";
 import type { Membership } from "../ports/membership.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
@@ -149,8 +149,9 @@ export class Instance {
 
   #tellAll(error: unknown): void {
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
+    const told = { code, reason: reasonOf(error), stack: stackOf(error) };
     for (const { context } of this.#options.pipelines) {
-      this.#options.events.emit("SourceBroken", { pipeline: context.name, code, reason: reasonOf(error) });
+      this.#options.events.emit("SourceBroken", { pipeline: context.name, ...told });
     }
   }
 }

@@ -25,6 +25,9 @@ export class LaneClaims {
     return this.#entries.get(id);
   }
 
+  /** Undefined when the event is not here. */
+  readonly createdAtOf = (id: string): string | null | undefined => this.#entries.get(id)?.event.createdAt;
+
   ids(): string[] {
     return [...this.#entries.keys()];
   }

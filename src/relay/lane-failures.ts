@@ -1,5 +1,5 @@
 import type { Failed } from "../core/outcome.ts";
-import type { Failure } from "../ports/queue-store.ts";
+import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Attempt } from "./dispatcher.ts";
 import { nextAfterFailure } from "./failure-rule.ts";
@@ -56,14 +56,16 @@ export class LaneFailures {
   }
 
   /** The failure is written: from now on its hold counts. */
-  settled({ id, next, reason, attempts }: Failure, entry: Entry | undefined): void {
+  settled(failure: Failure, entry: Entry | undefined, dead: readonly DeadLetterNote[]): void {
     const { context, holds, reports } = this.#parts;
+    const { id, next } = failure;
     const hold = holds.get(id);
     if (hold !== undefined) {
       const dueAtMs = next.kind === "retry" ? context.clock.monotonicMs() + this.#delayOf(hold, next.delayMs) : 0;
       holds.put({ ...hold, dueAtMs, parks: next.kind === "retry" || next.parks });
     }
-    if (next.kind === "dead" && entry !== undefined) reports.deadLettered(entry, attempts, reason, next.parks);
+    if (next.kind !== "dead") return;
+    reports.deadLettered(failure, next.parks, { entry, note: dead.find((note) => note.id === id) });
   }
 
   /** Failures so far. */
@@ -84,7 +86,7 @@ export class LaneFailures {
     if (entries[0]!.silences < SILENCES_MAX) queue.putBack(entries);
     else this.#setAside(entries[0]!, entries.slice(1), outcome.reason);
     const afterMs = (outcome as Retry).afterMs;
-    context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs });
+    context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs, error: outcome.error });
   }
 
   /** Nobody knows whose fault it is: the event makes room for others to find out, and no attempt is spent. */
@@ -101,6 +103,7 @@ export class LaneFailures {
     context.destination.topicFailed(topic, event.type, outcome.reason, {
       probe: topicProbe,
       afterMs: (outcome as Retry).afterMs,
+      error: outcome.error,
     });
     if (attempt.probe) context.destination.cancelProbe();
     const waiting = event.key === null ? [] : queue.dropKey(event.key);

@@ -14,6 +14,7 @@ function entry(key: string | null, fault: string | null = null): Entry {
     event: claimed,
     message: null,
     fault,
+    faultError: null,
     isHead: false,
     topicProbe: false,
     silences: 0,

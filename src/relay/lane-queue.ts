@@ -8,6 +8,8 @@ export interface Entry {
   /** Null when the event is faulty: then `fault` says why, and it is never sent. */
   readonly message: Message | null;
   readonly fault: string | null;
+  /** What was thrown at the translation, where something was. */
+  readonly faultError: unknown;
   /** True for a held event that is tried again; its key's later events wait in the source. */
   readonly isHead: boolean;
   /** True when it was let in as the one probe of its topic's circuit. */

@@ -3,7 +3,7 @@ import type { Message } from "../core/event.ts";
 import type { Hold } from "../core/hold.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import { type Failed, rejected, retry } from "../core/outcome.ts";
-import type { ClaimedEvent, Failure, Grant, Settlement, Takeover } from "../ports/queue-store.ts";
+import type { ClaimedEvent, Failure, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { claimSize, crashPoison, halved } from "./crash-poison.ts";
@@ -18,6 +18,7 @@ import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
 import type { Silences } from "./silences.ts";
+import { Suspects } from "./suspects.ts";
 import { translate } from "./translation.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
@@ -64,7 +65,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   readonly #failures: LaneFailures;
   readonly #settler: Settler;
   readonly #exactlyOnce: ExactlyOnce | null;
-  readonly #suspects = new Set<string>();
+  readonly #suspects = new Suspects();
   readonly #takenHolds: readonly Hold[];
   readonly #over = new AbortController();
   #open = false;
@@ -87,7 +88,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     const { transactions } = context.destination.publisher;
     this.#exactlyOnce = transactions === undefined ? null : new ExactlyOnce(context, transactions, takeover, this);
     this.#dispatcher = new Dispatcher(context, this.#queue, this.#exactlyOnce ?? plainSender(context), this);
-    this.#settler = new Settler(context, takeover.grant, takeover.settledBatch, this, this.#over.signal);
+    this.#settler = new Settler(context, takeover, this.#claims, this, this.#over.signal);
     const handBack = (entries: readonly Entry[]) => this.#handBack(entries);
     const { holds } = this;
     const parts = { context, queue: this.#queue, holds, reports: this.#reports, settler: this.#settler, handBack };
@@ -249,13 +250,13 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   beforeSend(entry: Entry): Promise<boolean> | null {
     const { id, key } = entry.event;
     const crashedBefore = (this.holds.get(id)?.crashes ?? 0) > 0;
-    if ((this.#claimMax > 1 && !crashedBefore) || this.#suspects.has(id)) return null;
-    this.#suspects.add(id);
+    if ((this.#claimMax > 1 && !crashedBefore) || this.#suspects.isNoted(id)) return null;
+    this.#suspects.add(id, entry.isHead);
     return this.#settler.suspect(id, key);
   }
 
   verdictBefore(entry: Entry): Failed | null {
-    if (entry.fault !== null) return rejected(entry.fault);
+    if (entry.fault !== null) return rejected(entry.fault, { error: entry.faultError });
     const sinceMs = this.#exactlyOnce === null ? null : this.#host.silences.judge(entry.event.id);
     if (sinceMs === null) return null;
     const { destination } = this.#context;
@@ -269,7 +270,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#context.destination.delivered(entry.message!.topic, attempt.probe);
     this.#host.silences.endOfEvent(id);
     this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
-    this.#settler.delivered(id, entry.isHead || this.#suspects.has(id));
+    this.#settler.delivered(id, this.#suspects.delivered(id) || entry.isHead);
   }
 
   failed(failures: readonly FailedEntry[], attempt: Attempt): void {
@@ -297,18 +298,18 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   // What the settler tells
 
-  settled(settlement: Settlement): void {
+  settled(settlement: Settlement, { dead = [] }: SettleResult): void {
     this.#host.settled(this);
     if (settlement.delivered.length > 0) {
       this.#crashes = Math.max(0, this.#crashes - 1);
       this.#host.silences.endOfBatch(this.grant.lane);
     }
-    for (const id of settlement.delivered) this.#claims.finish(id);
+    for (const id of [...settlement.delivered, ...settlement.handedBack]) this.#claims.finish(id);
     for (const failure of settlement.failed) {
-      this.#failures.settled(failure, this.#claims.get(failure.id));
+      this.#suspects.failed(failure.id);
+      this.#failures.settled(failure, this.#claims.get(failure.id), dead);
       this.#claims.finish(failure.id);
     }
-    for (const id of settlement.handedBack) this.#claims.finish(id);
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
     this.#watchBrake();
     this.pump();
@@ -339,7 +340,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   #accept(event: ClaimedEvent, run: number, isHead: boolean): boolean {
     const { destination } = this.#context;
-    const { message, fault } = translate(this.#context, event);
+    const { message, fault, faultError } = translate(this.#context, event);
     const admission = message === null ? "all" : destination.topicAdmission(message.topic).admits;
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
@@ -347,7 +348,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     const silence = this.#host.silences.ofEvent(event.id);
     const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? silence?.sinceMs ?? null;
     const unsent = { silences: silence?.times ?? 0, silentSinceMs, isAlone: silence !== undefined, line: null };
-    const entry: Entry = { event, message, fault, isHead, topicProbe, ...unsent };
+    const entry: Entry = { event, message, fault, faultError, isHead, topicProbe, ...unsent };
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;
@@ -367,7 +368,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** However it ends: a probe that was not sent or not answered must not keep its topic closed. */
   #finished(entry: Entry): void {
-    this.#suspects.delete(entry.event.id);
+    this.#suspects.finished(entry.event.id);
     if (entry.topicProbe) this.#context.destination.cancelTopicProbe(entry.message!.topic);
   }
 

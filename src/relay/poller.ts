@@ -44,6 +44,7 @@ export class Poller {
   #idleMs = 0;
   #rounds = 0;
   #atRest = false;
+  #isPaused = false;
   #stopped = false;
 
   constructor(context: PipelineContext, lanes: () => readonly Lane[]) {
@@ -59,7 +60,14 @@ export class Poller {
 
   /** True when the last look at all lanes found nothing new, and nothing is in flight. */
   get isAtRest(): boolean {
-    return this.#atRest && this.inFlight.size === 0;
+    return (this.#atRest || this.#isPaused) && this.inFlight.size === 0;
+  }
+
+  /** While paused nothing new is claimed; what is in flight goes on. */
+  set isPaused(isPaused: boolean) {
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    this.expectEvents();
   }
 
   wake(): void {
@@ -104,6 +112,7 @@ export class Poller {
     this.#rounds += 1;
     // Nothing that waits in a lane depends on a single call that wakes it.
     for (const lane of this.#lanes()) lane.pump();
+    if (this.#isPaused) return this.#context.timing.pollIntervalMs;
     const isProbing = this.#context.destination.isOpen;
     if (!isProbing) await this.#claimDueHeads();
     const pauseMs = await this.#poll();
@@ -124,6 +133,7 @@ export class Poller {
       this.#atRest = lanes.length === this.#lanes().length;
       return this.#rest(startedMs);
     }
+    if (this.#isPaused) return timing.pollIntervalMs;
     const run = await this.#oneRun(lanes);
     if (run.claimed === 0) return this.#rest(startedMs);
     this.#idleMs = 0;
@@ -251,7 +261,7 @@ export class Poller {
     for (;;) {
       const lanes = [...open.lanes.values()].filter((lane) => lane.isOpen && !open.leftOut.has(lane.grant.lane));
       const nowMs = this.#now();
-      if (this.#stopped || lanes.length === 0 || nowMs - startedMs >= limits.runMs) return 0;
+      if (this.#stopped || this.#isPaused || lanes.length === 0 || nowMs - startedMs >= limits.runMs) return 0;
       if (destination.admission().admits === "none") return 0;
       const full = lanes.filter((lane) => lane.room === 0);
       const hasBytes = this.#bytes() < limits.inFlightBytesMax;
@@ -279,6 +289,7 @@ export class Poller {
     const { destination, name, store, timing, events } = this.#context;
     if (destination.admission().admits === "none") return;
     for (const lane of this.#lanes()) {
+      if (this.#isPaused) return;
       const ids = lane.isOpen ? lane.holds.claimDue(this.#now(), this.#headsMax(lane)) : [];
       if (ids.length === 0) continue;
       try {
@@ -306,7 +317,7 @@ export class Poller {
 
   #untilNextHeadMs(): number {
     const { destination, timing } = this.#context;
-    if (destination.admission().admits === "none") return timing.pollIntervalMs;
+    if (this.#isPaused || destination.admission().admits === "none") return timing.pollIntervalMs;
     const dueMs = this.#lanes().map((lane) => (lane.headRoom > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY));
     return Math.max(1, Math.min(...dueMs, Number.POSITIVE_INFINITY) - this.#now());
   }

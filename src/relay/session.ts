@@ -1,7 +1,7 @@
-import { type ErrorCode, isRelayError, reasonOf } from "../core/errors.ts";
+import { type ErrorCode, isRelayError, reasonOf, stackOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import { rotated } from "../core/rotated.ts";
-import type { LaneState, Survey } from "../ports/queue-store.ts";
+import type { LaneState, Pause, Survey } from "../ports/queue-store.ts";
 import type { Chore } from "./chores/chore.ts";
 import { pipelineChores } from "./chores/pipeline-chores.ts";
 import type { PipelineContext } from "./context.ts";
@@ -37,6 +37,8 @@ export class Session implements LaneHost {
   /** Lanes that neither we nor any other living instance had at the last look, and those that others had. */
   #unserved = Number.POSITIVE_INFINITY;
   #elsewhere = 0;
+  #pause: Pause | null = null;
+  #laneCount = 0;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -105,6 +107,11 @@ export class Session implements LaneHost {
     return this.#context.name;
   }
 
+  /** True while a person has stopped it, as far as the last look told. */
+  get isPaused(): boolean {
+    return this.#pause !== null;
+  }
+
   /** True when something could not be done for so long. */
   isBrokenFor(ms: number): boolean {
     return this.#context.clock.monotonicMs() - this.#brokenSinceMs >= ms;
@@ -163,7 +170,8 @@ export class Session implements LaneHost {
   lost(lane: Lane, error: unknown): void {
     const { events, name } = this.#context;
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
-    events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, code, reason: reasonOf(error) });
+    const told = { code, reason: reasonOf(error), stack: stackOf(error) };
+    events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, ...told });
     if (NEEDS_A_PERSON.has(code)) this.#report(opening(lane.grant.lane), error);
     this.#unserved += 1;
     this.#waitBeforeRetake(lane.grant.lane);
@@ -216,19 +224,34 @@ export class Session implements LaneHost {
         const acknowledged = new Map(this.lanes().map((lane) => [lane, lane.settledBatch]));
         const survey = await this.#context.store.survey();
         if (this.#isOver) return;
+        this.#heed(survey.pause);
         this.#checkOwned(survey.lanes, acknowledged);
+        if (survey.lanes.length !== this.#laneCount) await this.#prepare();
         await this.#balance(survey);
-        // Nobody to share with: what changes is told by the reaper or found at the next look.
-        if (survey.instances.length <= 1) pauseMs = Math.max(pauseMs, timing.leaseMs / 2);
+        // Nobody to share with: what changes is told by the reaper or found at the next look, or is a person's wish.
+        const alone = survey.instances.length <= 1 && survey.pause === null;
+        if (alone) pauseMs = Math.max(pauseMs, Math.min(timing.leaseMs / 2, WISHES_MS));
         pauseMs = Math.min(pauseMs, this.#untilRetakeMs());
       });
       if (!this.#isOver) await this.#balanceWaker.pause(pauseMs);
     }
   }
 
+  /** Nothing new is claimed while a person has stopped the pipeline. The lanes stay, unless they are asked for too. */
+  #heed(pause: Pause | null): void {
+    const { events, name } = this.#context;
+    const wasPaused = this.isPaused;
+    this.#pause = pause;
+    this.#poller.isPaused = pause !== null;
+    if (pause !== null && !wasPaused) {
+      events.emit("PipelinePaused", { pipeline: name, by: pause.by, reason: pause.reason });
+    } else if (pause === null && wasPaused) events.emit("PipelineResumed", { pipeline: name });
+  }
+
   async #balance(survey: Survey): Promise<void> {
     const { name } = this.#context;
-    const share = fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name);
+    const isWanted = !survey.pause?.handsOver;
+    const share = isWanted ? fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name) : 0;
     const owned = [...this.#lanes.values()].filter((lane) => !lane.isLeaving);
     for (const lane of owned.slice(share)) void this.#leave(lane);
     const living = new Set(survey.instances);
@@ -242,7 +265,7 @@ export class Session implements LaneHost {
     if (ours.length + others.length > 0) await this.#take([...ours, ...others].map(({ lane }) => lane));
     const isServed = ({ lane, owner }: LaneState): boolean =>
       this.#lanes.has(lane) || (owner !== null && owner !== this.#tenure.id && living.has(owner));
-    this.#unserved = survey.lanes.filter((state) => !isServed(state)).length;
+    this.#unserved = isWanted ? survey.lanes.filter((state) => !isServed(state)).length : 0;
     this.#elsewhere = survey.lanes.length - this.#unserved - this.#lanes.size;
   }
 
@@ -254,11 +277,11 @@ export class Session implements LaneHost {
 
   /** Also when nothing is to be read a lane may have been taken, or stepped back with a database that was restored. */
   #checkOwned(states: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
-    for (const state of states) {
-      const lane = this.#lanes.get(state.lane);
-      const settledBatch = lane === undefined ? undefined : acknowledged.get(lane);
-      if (lane === undefined || settledBatch === undefined || this.#closing.has(state.lane)) continue;
-      if (!isAsLeft(lane.grant, settledBatch, state)) lane.lost(strayed(this.#context.name, state.lane));
+    const seen = new Map(states.map((state) => [state.lane, state]));
+    for (const [number, lane] of [...this.#lanes]) {
+      const settledBatch = acknowledged.get(lane);
+      if (settledBatch === undefined || this.#closing.has(number)) continue;
+      if (!isAsLeft(lane.grant, settledBatch, seen.get(number))) lane.lost(strayed(this.#context.name, number));
     }
   }
 
@@ -292,7 +315,7 @@ export class Session implements LaneHost {
   }
 
   async #prepare(): Promise<void> {
-    await this.#context.store.prepare();
+    this.#laneCount = (await this.#context.store.prepare()).lanes;
   }
 
   /** Tries until it succeeds or the session is over, with growing pauses. */
@@ -319,7 +342,7 @@ export class Session implements LaneHost {
     if (this.#broken.size === 0) this.#brokenSinceMs = this.#context.clock.monotonicMs();
     if (what !== "release") this.#broken.add(what);
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
-    events.emit("SourceBroken", { pipeline: name, code, reason: reasonOf(error) });
+    events.emit("SourceBroken", { pipeline: name, code, reason: reasonOf(error), stack: stackOf(error) });
   }
 
   #recovered(what: string): void {
@@ -348,6 +371,9 @@ export class Session implements LaneHost {
     for (const chore of this.#chores) void chore.stop();
   }
 }
+
+/** A person who pauses a pipeline sees it stop within this time. */
+const WISHES_MS = 2_000;
 
 /** The lane is taken again and again until somebody has put it right; nothing of it is delivered until then. */
 const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([

@@ -1,13 +1,15 @@
-import { reasonOf, tookNoEffect } from "../core/errors.ts";
-import type { Failure, Grant, Settlement } from "../ports/queue-store.ts";
+import { reasonOf, stackOf, tookNoEffect } from "../core/errors.ts";
+import { LatencyCounter } from "../core/latency.ts";
+import type { Failure, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { DeliveredPile } from "./delivered-pile.ts";
+import type { LaneClaims } from "./lane-claims.ts";
 
 /** What the lane learns from its settler. */
 export interface SettlerListener {
   /** All of it is written. */
-  settled(settlement: Settlement): void;
+  settled(settlement: Settlement, result: SettleResult): void;
   /** The source refuses the write, and not only because it is busy; it is tried again. */
   refused(error: unknown): void;
   /** The effect of a write is unknown, or the lane has another owner: what is in memory is void. */
@@ -30,6 +32,8 @@ export class Settler {
   readonly #listener: SettlerListener;
   readonly #signal: AbortSignal;
   readonly #delivered = new DeliveredPile();
+  readonly #claims: Pick<LaneClaims, "createdAtOf">;
+  readonly #latencies = new LatencyCounter();
   #batch: bigint;
   #failed: Failure[] = [];
   #handedBack: string[] = [];
@@ -38,10 +42,17 @@ export class Settler {
   #tasks: Task[] = [];
   #working: Promise<void> | null = null;
 
-  constructor(context: PipelineContext, grant: Grant, batch: bigint, listener: SettlerListener, signal: AbortSignal) {
+  constructor(
+    context: PipelineContext,
+    { grant, settledBatch }: Pick<Takeover, "grant" | "settledBatch">,
+    claims: Pick<LaneClaims, "createdAtOf">,
+    listener: SettlerListener,
+    signal: AbortSignal,
+  ) {
     this.#context = context;
     this.#grant = grant;
-    this.#batch = batch;
+    this.#batch = settledBatch;
+    this.#claims = claims;
     this.#listener = listener;
     this.#signal = signal;
     signal.addEventListener("abort", () => this.#drop(), { once: true });
@@ -170,14 +181,15 @@ export class Settler {
     this.#batch = settlement.batch;
     this.#handingBack -= settlement.handedBack.length;
     for (const recordId of result.missing) events.emit("EventVanished", { pipeline: this.#context.name, recordId });
-    events.emit("BatchSettled", {
-      pipeline: this.#context.name,
-      lane: this.#grant.lane,
-      delivered: settlement.delivered.length,
-      failed: settlement.failed.length,
-      durationMs: clock.monotonicMs() - startedMs,
-    });
-    this.#listener.settled(settlement);
+    if (events.wants("BatchSettled")) this.#tell(settlement, clock.monotonicMs() - startedMs);
+    this.#listener.settled(settlement, result);
+  }
+
+  #tell({ delivered, failed }: Settlement, durationMs: number): void {
+    const { clock, events, name } = this.#context;
+    const latency = this.#latencies.count(delivered, this.#claims.createdAtOf, clock.wallMs());
+    const counts = { delivered: delivered.length, failed: failed.length };
+    events.emit("BatchSettled", { pipeline: name, lane: this.#grant.lane, ...counts, durationMs, latency });
   }
 
   /**
@@ -198,6 +210,7 @@ export class Settler {
           code: error.code,
           tries,
           reason: reasonOf(error),
+          stack: stackOf(error),
         });
         await clock.sleep(pauseMs, this.#signal);
         pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);

@@ -9,15 +9,19 @@ import type { Entry } from "./lane-queue.ts";
 export function translate(
   { destination, routes }: PipelineContext,
   event: ClaimedEvent,
-): Pick<Entry, "message" | "fault"> {
-  if (event.fault !== null) return { message: null, fault: event.fault.reason };
+): Pick<Entry, "message" | "fault" | "faultError"> {
+  if (event.fault !== null) return faulty(event.fault.reason);
   const route = routes.routeOf(event.type, destination.name);
-  if (route === undefined) return { message: null, fault: `no route takes events of type ${event.type}` };
+  if (route === undefined) return faulty(`no route takes events of type ${event.type}`);
   try {
-    return { message: messageOf(route, event), fault: null };
+    return { message: messageOf(route, event), fault: null, faultError: null };
   } catch (error) {
-    return { message: null, fault: `the route of ${event.type} could not translate it: ${reasonOf(error)}` };
+    return faulty(`the route of ${event.type} could not translate it: ${reasonOf(error)}`, error);
   }
+}
+
+function faulty(fault: string, faultError: unknown = null) {
+  return { message: null, fault, faultError };
 }
 
 export function policyFor({ destination, routes }: PipelineContext, type: string): FailurePolicy {

@@ -74,11 +74,26 @@ for (const version of [15, 18] as const) {
       await withDatabase("versions", async (database) => {
         await assert.rejects(requireSchema(database), (error) => isRelayError(error, "SCHEMA_MISSING"));
         await migrateUp(database);
-        await server.query("update versions.schema_versions set version = version + 100");
+        await server.query("update versions.schema_versions set version = version + 100, serves_from = version + 100");
         await assert.rejects(requireSchema(database), (error) => isRelayError(error, "SCHEMA_NEWER"));
         await assert.rejects(migrateUp(database), (error) => isRelayError(error, "SCHEMA_NEWER"));
         await assert.rejects(migrateDown(database, 0), (error) => isRelayError(error, "SCHEMA_NEWER"));
         await assert.rejects(migrateUp(database, 99), (error) => isRelayError(error, "CONFIG_INVALID"));
+      });
+    });
+
+    test("A21 a program works on a later schema that serves it, so that instances can be replaced one by one", async () => {
+      await withDatabase("later", async (database) => {
+        await migrateUp(database);
+        const later = SCHEMA_VERSION + 1;
+        await server.query(
+          `insert into later.schema_versions (version, name, serves_from) values (${later}, 'later', ${SCHEMA_VERSION})`,
+        );
+        await requireSchema(database);
+        assert.deepEqual(await migrateUp(database), []);
+        await assert.rejects(migrateDown(database, 0), (error) => isRelayError(error, "SCHEMA_NEWER"));
+        await server.query("update later.schema_versions set serves_from = version");
+        await assert.rejects(requireSchema(database), (error) => isRelayError(error, "SCHEMA_NEWER"));
       });
     });
 

@@ -22,7 +22,7 @@ export async function migrateUp(database: Database, to = SCHEMA_VERSION): Promis
   requireKnownVersion(to);
   return await locked(database, "migrating up", async (session) => {
     const version = await versionOf(session, database);
-    if (version > SCHEMA_VERSION) throw newerSchema(database, version);
+    await requireServed(session, database, version);
     const steps = MIGRATIONS.filter((migration) => migration.version > version && migration.version <= to);
     if (version === 0 && steps.length > 0) await createVersionTable(session, database);
     for (const step of steps) await session.script(stepUpSql(step, database.relaySchema));
@@ -81,15 +81,31 @@ export function sqlOf(
   return inTransaction([...steps.map((step) => stepDownSql(step, relaySchema)), ...last]);
 }
 
-/** Throws unless the schema has exactly the version that this program knows. */
+/** Throws unless the schema has the version that this program knows, or a later one that serves it as well. */
 export async function requireSchema(database: Database): Promise<void> {
-  const { version } = await migrationStatus(database);
+  const version = await transaction(
+    database.pool,
+    settings(database, "reading the schema's version"),
+    async (session) => {
+      const found = await versionOf(session, database);
+      await requireServed(session, database, found);
+      return found;
+    },
+  );
   const name = JSON.stringify(database.relaySchema);
   if (version === 0) throw new RelayError("SCHEMA_MISSING", `The schema ${name} is not there`);
   if (version < SCHEMA_VERSION) {
     throw new RelayError("SCHEMA_OLDER", `The schema ${name} has version ${version}, ${SCHEMA_VERSION} is needed`);
   }
-  if (version > SCHEMA_VERSION) throw newerSchema(database, version);
+}
+
+/** The later steps themselves say which programs they leave at work. */
+async function requireServed(session: Session, database: Database, version: number): Promise<void> {
+  if (version <= SCHEMA_VERSION) return;
+  const [row] = await session.rows(
+    `select max(serves_from) from ${database.tables.schemaVersions} where version > ${SCHEMA_VERSION}`,
+  );
+  if (Number(row?.[0]) > SCHEMA_VERSION) throw newerSchema(database, version);
 }
 
 function newerSchema(database: Database, version: number): RelayError {
@@ -161,12 +177,13 @@ const dropVersionTableSql = (relaySchema: string) => `drop table ${versionTable(
 const versionTableSql = (relaySchema: string) => `create table ${versionTable(relaySchema)} (
   version int primary key,
   name text not null,
+  serves_from int not null,
   applied_at timestamptz not null default clock_timestamp()
 );`;
 
-function stepUpSql({ version, name, up }: Migration, relaySchema: string): string {
-  const row = `(${version}, ${quoteLiteral(name)})`;
-  return `${up(relaySchema)}\ninsert into ${versionTable(relaySchema)} (version, name) values ${row};`;
+function stepUpSql({ version, name, servesFrom = version, up }: Migration, relaySchema: string): string {
+  const row = `(${version}, ${quoteLiteral(name)}, ${servesFrom})`;
+  return `${up(relaySchema)}\ninsert into ${versionTable(relaySchema)} (version, name, serves_from) values ${row};`;
 }
 
 function stepDownSql({ version, down }: Migration, relaySchema: string): string {

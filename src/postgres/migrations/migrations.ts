@@ -1,8 +1,15 @@
 import { relaySchemaMigration } from "./001-relay-schema.ts";
 import { ledgerMigration } from "./002-ledger.ts";
+import { pauseMigration } from "./003-pause.ts";
+import { resolutionsMigration } from "./004-resolutions.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
-export const MIGRATIONS: readonly Migration[] = [relaySchemaMigration, ledgerMigration];
+export const MIGRATIONS: readonly Migration[] = [
+  relaySchemaMigration,
+  ledgerMigration,
+  pauseMigration,
+  resolutionsMigration,
+];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { reasonOf } from "../../core/errors.ts";
+import { reasonOf, stackOf } from "../../core/errors.ts";
 import type { TechnicalEvents } from "../../ports/technical-events.ts";
 
 interface ChoreOptions {
@@ -42,7 +42,7 @@ export class Chore {
       try {
         await run();
       } catch (error) {
-        events.emit("ChoreFailed", { pipeline, chore: name, reason: reasonOf(error) });
+        events.emit("ChoreFailed", { pipeline, chore: name, reason: reasonOf(error), stack: stackOf(error) });
       }
     }
   }

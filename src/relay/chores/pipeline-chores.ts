@@ -7,8 +7,13 @@ const PRUNE_ROWS = 1_000;
 const PRUNE_EVERY_MS = 5_000;
 /** Enough to keep up with any drain, few enough to leave the database its breath. */
 const PRUNE_STEPS = 200;
-const STALE_ROWS = 1_000;
-/** Every so many reviews also of lanes that know of no hold: a database that forgot its last commits may have one again. */
+/**
+ * A person who replays or discards a dead letter sees it happen within this time, as long as the lane's holds are few: a
+ * review looks at each of them, so that many are reviewed less often, at the latest every `reviewMs`.
+ */
+const REVIEW_SOON_MS = 2_000;
+const REVIEW_PER_HOLD_MS = 10;
+/** Every so many times `reviewMs` also lanes that know of no hold: a database that forgot its last commits may have one again. */
 const THOROUGH_REVIEW = 10;
 
 interface ChoreHost {
@@ -20,18 +25,20 @@ interface ChoreHost {
 
 /** What a pipeline does beside delivering. Work on the whole source is done by the owner of lane 0 alone. */
 export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore[] {
-  const { clock, events, name: pipeline, store, timing } = context;
-  let reviews = 0;
+  const { clock, events, limits, name: pipeline, store, timing } = context;
+  const reviewedMs = new WeakMap<Lane, number>();
   const ownsFirstLane = () => host.lanes().some((lane) => lane.isOpen && lane.grant.lane === 0);
   const chore = (name: string, everyMs: number, run: () => Promise<void>) =>
     new Chore({ name, pipeline, everyMs, clock, events, run });
 
   const chores = [
-    chore("review holds", timing.reviewMs, async () => {
-      reviews += 1;
-      const isThorough = reviews % THOROUGH_REVIEW === 0;
+    chore("review holds", Math.min(REVIEW_SOON_MS, timing.reviewMs), async () => {
       for (const lane of host.lanes()) {
-        if (lane.isOpen && (lane.holds.size > 0 || isThorough)) await lane.reviewHolds();
+        const nowMs = clock.monotonicMs();
+        const lastMs = reviewedMs.get(lane) ?? nowMs;
+        const isDue = nowMs - lastMs >= reviewPauseMs(lane.holds.size, timing.reviewMs);
+        if (isDue || !reviewedMs.has(lane)) reviewedMs.set(lane, nowMs);
+        if (lane.isOpen && isDue) await lane.reviewHolds();
       }
     }),
     chore("rest idle lanes", timing.reviewMs, async () => {
@@ -68,10 +75,15 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
       }),
       chore("reap stale claims", Math.min(3 * timing.reviewMs, durableClaims.leaseMs / 4), async () => {
         if (!ownsFirstLane()) return;
-        const { freed, dead } = await durableClaims.reapStale(STALE_ROWS);
+        const { freed, dead } = await durableClaims.reapStale(limits.reapRowsMax);
         if (freed + dead > 0) events.emit("StaleClaimsReaped", { pipeline, freed, dead });
       }),
     );
   }
   return chores;
+}
+
+function reviewPauseMs(holds: number, reviewMs: number): number {
+  if (holds === 0) return THOROUGH_REVIEW * reviewMs;
+  return Math.min(reviewMs, holds * REVIEW_PER_HOLD_MS);
 }

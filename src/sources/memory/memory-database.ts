@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Headers } from "../../core/event.ts";
+import type { Pause } from "../../ports/queue-store.ts";
 import { type DeadLetter, type EventRow, type HoldRow, MemoryTables } from "./memory-tables.ts";
 
 export interface MemoryDatabaseOptions {
@@ -106,6 +107,14 @@ export class MemoryDatabase {
       this.reopen({ ...row, attempts: 0, availableAtMs: this.nowMs(), deliveredAtMs: null });
     });
     return true;
+  }
+
+  /** Stops a pipeline, as a person does; null lets it go on. */
+  pause(pipeline: string, pause: Pause | null): void {
+    this.tables.commit(() => {
+      if (pause === null) this.tables.delete(this.tables.pauses, pipeline);
+      else this.tables.put(this.tables.pauses, pipeline, pause);
+    });
   }
 
   reopen(row: EventRow): void {

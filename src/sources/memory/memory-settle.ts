@@ -1,10 +1,11 @@
-import type { Failure, Settlement } from "../../ports/queue-store.ts";
+import type { DeadLetterNote, Failure, Settlement } from "../../ports/queue-store.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
 import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
 
 /** One settle's writes, inside the transaction of the caller, who has checked the fence. */
 export class SettleWriter {
   readonly missing: string[] = [];
+  readonly dead: DeadLetterNote[] = [];
   readonly #database: MemoryDatabase;
   readonly #pipeline: PipelineTables;
   readonly #settlement: Settlement;
@@ -40,12 +41,15 @@ export class SettleWriter {
   #fail(row: EventRow, failure: Failure): void {
     const nowMs = this.#database.nowMs();
     const { id, key, attempts, reason, next } = failure;
-    const before = this.#holdOf(id, key);
+    const found = this.#holdOf(id, key);
+    // A suspect that failed has ended nobody: its last crash was none.
+    const before = { ...found, crashes: found.crashes - (found.state === "suspect" ? 1 : 0) };
     const errors = [...before.errors, { attempt: attempts, reason, atMs: nowMs }];
     if (next.kind === "dead") {
       const hold: HoldRow = { ...before, state: "dead", parks: next.parks, attempts, dueAtMs: null, errors };
       this.#put(hold);
       this.#database.bury(this.#pipeline.name, row, hold);
+      this.dead.push(noteOf(row, hold));
       return;
     }
     const dueAtMs = nowMs + next.delayMs;
@@ -82,4 +86,10 @@ export class SettleWriter {
       crashes,
     });
   }
+}
+
+function noteOf({ id, type, correlationId }: EventRow, { errors }: HoldRow): DeadLetterNote {
+  const told = errors.map(({ atMs, attempt, reason }) => ({ at: new Date(atMs).toISOString(), attempt, reason }));
+  const [first, last] = [told[0]?.at ?? "", told.at(-1)?.at ?? ""];
+  return { id, type, correlationId, firstFailedAt: first, lastFailedAt: last, errors: told };
 }

@@ -78,7 +78,8 @@ export class MemoryStore implements QueueStore {
     const instances = [...this.#database.tables.instances.values()]
       .filter((instance) => isAlive(instance, nowMs) && instance.pipelines.includes(this.#spec.name))
       .map(({ id }) => id);
-    return { instances, lanes: [...this.#pipeline().lanes.values()].map(laneState) };
+    const pause = this.#database.tables.pauses.get(this.#spec.name) ?? null;
+    return { instances, lanes: [...this.#pipeline().lanes.values()].map(laneState), pause };
   }
 
   async takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {
@@ -99,6 +100,11 @@ export class MemoryStore implements QueueStore {
     tables.commit(() => {
       this.durableClaims?.freeLane(grant.lane, grant.owner, false);
       tables.put(pipeline.lanes, grant.lane, { ...pipeline.lanes.get(grant.lane)!, owner: null });
+      // What was noted as about to be sent has ended nobody.
+      for (const hold of pipeline.holds.values()) {
+        if (hold.lane !== grant.lane || hold.state !== "suspect") continue;
+        tables.put(pipeline.holds, hold.id, { ...hold, state: "retrying", crashes: Math.max(0, hold.crashes - 1) });
+      }
     });
   }
 
@@ -156,7 +162,7 @@ export class MemoryStore implements QueueStore {
       const writer = new SettleWriter(this.#database, pipeline, settlement);
       writer.write();
       this.durableClaims?.handBack(settlement.handedBack, settlement.grant.owner);
-      return { missing: writer.missing };
+      return { missing: writer.missing, dead: writer.dead };
     });
   }
 

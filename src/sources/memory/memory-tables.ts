@@ -1,7 +1,7 @@
 import type { Headers } from "../../core/event.ts";
 import type { Hold } from "../../core/hold.ts";
 import type { EventState } from "../../core/state.ts";
-import type { TypeFilter } from "../../ports/queue-store.ts";
+import type { Pause, TypeFilter } from "../../ports/queue-store.ts";
 
 /** All values in the tables are immutable: a change puts a new object, so a snapshot is a list of references. */
 export interface EventRow {
@@ -83,6 +83,8 @@ export class MemoryTables {
   readonly closed = new Map<string, EventRow>();
   readonly pipelines = new Map<string, PipelineTables>();
   readonly instances = new Map<string, InstanceRow>();
+  /** By pipeline. */
+  readonly pauses = new Map<string, Pause>();
   readonly deadLetters = new Map<string, DeadLetter>();
   readonly #commitsKept: number;
   readonly #commits: Undo[][] = [];

@@ -6,7 +6,7 @@ const LIMIT = `limit ${BACKLOG_EXACT_MAX + 1}`;
 
 /**
  * One row: how many events wait or are claimed (at most one more than are counted), the age of the oldest in ms, and
- * the dead letters whose rows nobody has touched since. An event that was scheduled for later is not late before its
+ * the dead letters that nobody has resolved and whose rows nobody has touched since. An event that was scheduled for later is not late before its
  * time. One part per status, because each has a partial index of its own.
  */
 export function backlogSql(scope: QueueScope): string {
@@ -19,7 +19,7 @@ export function backlogSql(scope: QueueScope): string {
       select h.event_key from ${tables.holds} h
       where h.pipeline = ${pipeline} and h.state = 'dead' and h.parks and h.event_key is not null))`;
   const dead = `select from ${tables.failedEvents} d join ${table.quotedName} t on t.event_id = d.original_event_id::uuid
-    where d.pipeline = ${pipeline} and t.status is not distinct from 'DEAD' ${LIMIT}`;
+    where d.pipeline = ${pipeline} and d.resolved_at is null and t.status is not distinct from 'DEAD' ${LIMIT}`;
   return `select least(count(*), ${BACKLOG_EXACT_MAX + 1}), extract(epoch from clock_timestamp() - min(w.since)) * 1000,
   (select count(*) from (${dead}) x)
 from (${part("PENDING", `${notParked} order by t.available_at, t.created_at`)}

@@ -55,12 +55,13 @@ export async function claim(
   return readEvents(found, spec);
 }
 
-/** A dead event that parked nobody has no hold to be revived: when a person sets it back, it simply comes again. */
+/** A dead event that parked nobody has no hold to be revived: when a person sets it back, it simply comes again. What was replayed stays as history. */
 async function forgetDeadLetters({ database, scope }: Queue, rows: readonly Row[]): Promise<void> {
   const ids = rows.filter((row) => row[COLUMN.hasFailed] === "t").map((row) => row[COLUMN.id] ?? "");
   if (ids.length === 0) return;
   const text = `delete from ${scope.tables.failedEvents}
-    where pipeline = ${quoteLiteral(scope.pipeline)} and original_event_id = any(${quoteArray(ids)}::text[])`;
+    where pipeline = ${quoteLiteral(scope.pipeline)} and resolved_at is null
+      and original_event_id = any(${quoteArray(ids)}::text[])`;
   await statement(database.pool, writeSettings(database, "forgetting dead letters"), text);
 }
 

@@ -135,6 +135,12 @@ export function subjectOf(fixture: Fixture, server: PostgresServer): StoreSubjec
     deleteRow: async (id) => void (await admin.query(`delete from ${table} where event_id = $1`, [id])),
     markByHand: (id) => change([id], "status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null"),
     resetByHand: (id) => change([id], "status = 'PENDING', attempts = 0, available_at = now()"),
+    pause: async (pipeline, pause) =>
+      void (await admin.query(
+        `update ${own.pipelines} set paused_at = case when $2 then now() end, paused_by = $3, pause_reason = $4,
+           lanes_wanted = case when $5 then lanes end where name = $1`,
+        [pipeline, pause !== null, pause?.by, pause?.reason, pause?.handsOver ?? false],
+      )),
     expireInstance: (id) => expire(id, "-1 second"),
     expireImpossiblyFar: (id) => expire(id, "10 years"),
     claimByStranger: (ids) => change(ids, "status = 'DELIVERING', locked_by = 'stranger', locked_at = now()"),

@@ -1,6 +1,8 @@
 import type { Grant, Takeover } from "../../ports/queue-store.ts";
+import { grantCondition } from "../../postgres/grant-condition.ts";
 import { displayTable } from "../../postgres/identifiers.ts";
-import { grantCondition, type TakenLane, takeOver, writeSettings } from "../../postgres/lanes.ts";
+import { type TakenLane, takeOver, writeSettings } from "../../postgres/lanes.ts";
+import { releaseLaneSql } from "../../postgres/release-lane.sql.ts";
 import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import type { Queue } from "./claim.ts";
@@ -11,7 +13,7 @@ import { noteReaped } from "./reaped-rows.ts";
 /** What the former owner had claimed is given back in the transaction in which the lane changes hands. */
 export function takeLanes(queue: Queue, owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {
   const { database, scope } = queue;
-  return takeOver(database, scope.pipeline, owner, lanes, (session, taken) => freeLanes(session, scope, taken));
+  return takeOver(database, scope, owner, lanes, (session, taken) => freeLanes(session, scope, taken));
 }
 
 /**
@@ -25,7 +27,7 @@ export async function releaseLane({ database, scope }: Queue, grant: Grant): Pro
     const rows = await session.rows(`select 1 from ${scope.tables.lanes} where ${condition} for update`);
     if (rows.length === 0) return;
     await freeLanes(session, scope, [{ lane: grant.lane, formerOwner: grant.owner, died: false }]);
-    await session.rows(`update ${scope.tables.lanes} set owner = null where ${condition}`);
+    await session.rows(releaseLaneSql(scope.tables, scope.pipeline, grant));
   });
 }
 

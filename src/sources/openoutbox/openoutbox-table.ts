@@ -61,6 +61,16 @@ export function oursCondition(scope: QueueScope, owner: string): string {
 export const GIVE_BACK = `locked_by = null, locked_at = null, updated_at = now(),
   available_at = least(t.available_at, t.locked_at - interval '1 year')`;
 
+/** Assignments that make a dead row wait again, from the start. `last_error` stays: it is what happened. */
+export const SET_BACK = "status = 'PENDING', attempts = 0, available_at = now(), updated_at = now()";
+
+/** What only an Open Outbox table has, all of it. */
+const TELLING_COLUMNS = ["event_id", "partition_key", "status", "available_at", "locked_by", "locked_at"];
+
+export function isOpenOutbox(columns: readonly string[]): boolean {
+  return TELLING_COLUMNS.every((column) => columns.includes(column));
+}
+
 /** The hash slice of a row's key; a row without key goes by its id. `collate "C"`: equal means equal bytes. */
 export function laneSql({ laneCount }: QueueScope): string {
   if (laneCount === 1) return "0::bigint";

@@ -28,8 +28,8 @@ export async function settle({ database, scope }: Queue, settlement: Settlement)
     const [row] = await session.rows(mark);
     const missing = missingOf(row, scope, settlement);
     const unsuspected = await suspect(session, scope, settlement);
-    const unfailed = await fail(session, scope, settlement);
-    return { missing: [...missing, ...unsuspected, ...unfailed] };
+    const { gone, dead } = await fail(session, scope, settlement);
+    return { missing: [...missing, ...unsuspected, ...gone], dead };
   });
 }
 
@@ -59,21 +59,21 @@ async function suspect(session: Session, scope: QueueScope, { grant, suspects }:
 }
 
 /** The rows first: what is no longer ours there gets neither a hold nor a dead letter. */
-async function fail(session: Session, scope: QueueScope, { grant, failed }: Settlement): Promise<string[]> {
-  if (failed.length === 0) return [];
+async function fail(session: Session, scope: QueueScope, { grant, failed }: Settlement) {
+  if (failed.length === 0) return { gone: [], dead: [] };
   const [ids, , reasons, attempts, delays] = failureColumns(failed);
   const values = [scope.pipeline, ids, reasons, attempts, delays];
   const rows = await session.rows(failSql(scope, grant.owner), values);
   const ours = new Set(rows.map((row) => row[0]));
   const written = failed.filter(({ id }) => ours.has(id));
   const holdScope = { tables: scope.tables, pipeline: scope.pipeline, lane: grant.lane };
-  await writeFailures(session, holdScope, scope.table, written);
+  const { dead } = await writeFailures(session, holdScope, scope.table, written);
   await deleteHolds(
     session,
     holdScope,
     written.filter(isDeadAndAlone).map(({ id }) => id),
   );
-  return failed.filter(({ id }) => !ours.has(id)).map(({ id }) => id);
+  return { gone: failed.filter(({ id }) => !ours.has(id)).map(({ id }) => id), dead };
 }
 
 /** A dead row is never read again, so it needs a hold only to keep the later ones of its key waiting. */

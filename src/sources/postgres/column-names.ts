@@ -28,6 +28,8 @@ export const CANDIDATES = {
   payload: ["payload", "data", "event_data", "body"],
   headers: ["headers", "metadata"],
   correlationId: ["correlation_id"],
+  traceparent: ["traceparent"],
+  tracestate: ["tracestate"],
   createdAt: ["created_at", "occurred_at", "occurred_on"],
   intent: ["intent"],
   status: ["status"],

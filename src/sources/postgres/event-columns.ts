@@ -5,7 +5,7 @@ const INLINE_BYTES_MAX = 32 * 1024;
 /** Headers beyond this are not even parsed. */
 const HEADERS_BYTES_MAX = 256 * 1024;
 
-/** Where each value stands in a row. The columns after `attempts` are read only where ties must be broken. */
+/** Where each value stands in a row. The columns after `trace` are read only where ties must be broken. */
 export const COLUMN = {
   id: 0,
   lane: 1,
@@ -18,10 +18,11 @@ export const COLUMN = {
   createdAt: 7,
   headers: 8,
   attempts: 9,
-  order: 10,
-  xmin: 11,
-  cmin: 12,
-  ctid: 13,
+  trace: 10,
+  order: 11,
+  xmin: 12,
+  cmin: 13,
+  ctid: 14,
 } as const;
 
 /** The hash slice of a row's key; a row without key goes by its id. `collate "C"`: equal means equal bytes. */
@@ -46,6 +47,7 @@ export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMa
     shape.createdText,
     headersSql(shape),
     shape.attempts,
+    shape.traceText,
   ];
   if (!shape.order.unique) {
     columns.push(shape.order.isCreatedAt ? "null" : `${shape.order.column}::text`, "t.xmin", "t.cmin", "t.ctid");

@@ -8,7 +8,7 @@ const options = { payloadBytesMax: 1_000, headersMax: 2, isBytea: false };
 
 function row(values: Partial<Record<keyof typeof COLUMN, string>>): Row {
   const all = { id: "1", lane: "3", type: "order.placed", payload: "{}", ...values };
-  const result: (string | null)[] = new Array(14).fill(null);
+  const result: (string | null)[] = new Array(15).fill(null);
   for (const [name, value] of Object.entries(all)) result[COLUMN[name as keyof typeof COLUMN]] = value;
   return result;
 }
@@ -59,6 +59,19 @@ test("an event without a type or with unreadable headers has a fault that names 
     assert.equal(fault?.code, "EVENT_UNREADABLE");
     assert.match(fault.reason, /Row 1/);
   }
+});
+
+test("A21 a context in columns of its own becomes headers, unless the headers have one", () => {
+  const reader = new EventReader(options);
+  const headersOf = (values: Parameters<typeof row>[0]) => reader.read(row(values), null, null).headers;
+  assert.deepEqual(headersOf({ trace: "00-a-b-01" }), { traceparent: "00-a-b-01" });
+  assert.deepEqual(headersOf({ trace: "00-a-b-01\nx=1", headers: '{"h":"v"}' }), {
+    h: "v",
+    traceparent: "00-a-b-01",
+    tracestate: "x=1",
+  });
+  assert.deepEqual(headersOf({ trace: "00-a-b-01", headers: '{"traceparent":"own"}' }), { traceparent: "own" });
+  assert.deepEqual(headersOf({ trace: "" }), {});
 });
 
 test("what a hold knows of failures wins over the row", () => {

@@ -52,6 +52,8 @@ export class EventReader {
         fault ??= { code: "EVENT_UNREADABLE", reason: `Row ${row[COLUMN.id]}: ${error.message}` };
       }
     }
+    const trace = row[COLUMN.trace];
+    if (trace) headers = withTrace(headers, trace);
     const createdAt = row[COLUMN.createdAt];
     return {
       id: row[COLUMN.id] ?? "",
@@ -81,6 +83,14 @@ export class EventReader {
     if (!this.#options.isBytea) return text === "" ? NO_BYTES : Buffer.from(text, "utf8");
     return text.length <= 2 ? NO_BYTES : Buffer.from(text.slice(2), "hex");
   }
+}
+
+/** From columns of their own. What the headers say themselves wins: nobody gets two of them. */
+function withTrace(headers: Headers, trace: string): Headers {
+  if (Object.hasOwn(headers, "traceparent")) return headers;
+  const [traceparent = "", tracestate] = trace.split("\n");
+  if (traceparent === "") return headers;
+  return { ...headers, traceparent, ...(tracestate ? { tracestate } : {}) };
 }
 
 /**

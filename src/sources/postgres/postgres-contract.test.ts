@@ -209,6 +209,12 @@ function subjectOf({ flavour, table, admin, source, relaySchema, restart }: Subj
     deleteRow: async (id) => void (await admin.query(`delete from ${table} where ${flavour.id} = $1`, [id])),
     markByHand: (id) => change(id, flavour.mark),
     ...(flavour.reset === undefined ? {} : { resetByHand: (id: string) => change(id, flavour.reset ?? "") }),
+    pause: async (pipeline, pause) =>
+      void (await admin.query(
+        `update ${own.pipelines} set paused_at = case when $2 then now() end, paused_by = $3, pause_reason = $4,
+           lanes_wanted = case when $5 then lanes end where name = $1`,
+        [pipeline, pause !== null, pause?.by, pause?.reason, pause?.handsOver ?? false],
+      )),
     expireInstance: (id) => expire(id, "-1 second"),
     expireImpossiblyFar: (id) => expire(id, "10 years"),
     restart,

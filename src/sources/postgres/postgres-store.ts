@@ -99,8 +99,9 @@ export class PostgresStore implements QueueStore {
     return survey(this.#parts.database, this.#parts.spec.name);
   }
 
-  takeOver(owner: string, lanes: readonly number[]) {
-    return takeOver(this.#parts.database, this.#parts.spec.name, owner, lanes);
+  async takeOver(owner: string, lanes: readonly number[]) {
+    const { scope } = await this.#ready();
+    return await takeOver(this.#parts.database, scope, owner, lanes);
   }
 
   release(grant: Grant) {

@@ -32,6 +32,8 @@ export interface RowState {
   readonly markFailed: string | null;
   /** True for a row that was given up in the table itself; null where the table cannot say so. */
   readonly givenUp: string | null;
+  /** Assignments that make such a row wait again, from the start; null where there is none. */
+  readonly setBack: string | null;
 }
 
 interface Context {
@@ -61,7 +63,8 @@ export function rowStateOf(finder: ColumnFinder, names: ColumnNames, context: Co
   });
   const notes = failureNotes(finder, names, context.attempts);
   if (status && (nextAttemptAt || flags.length === 0)) {
-    return statusState(status, nextAttemptAt, { flags, notes, createdAt: context.createdAt });
+    const { attempts, createdAt } = context;
+    return statusState(status, nextAttemptAt, { flags, notes, attempts, createdAt });
   }
   if (flags.length > 0) return flagState(flags, notes, context);
   throw finder.missing("what is published", [...FLAG_CANDIDATES, "status with next_attempt_at"]);
@@ -103,6 +106,7 @@ function flagState(flags: readonly ColumnInfo[], notes: readonly string[], conte
     markDelivered: flags.map(setFlag).join(", "),
     markFailed: notes.length > 0 ? notes.join(", ") : null,
     givenUp: null,
+    setBack: null,
   };
 }
 
@@ -116,6 +120,7 @@ function isIndexed({ name }: ColumnInfo, index: string): boolean {
 interface StatusContext {
   readonly flags: readonly ColumnInfo[];
   readonly notes: readonly string[];
+  readonly attempts: ColumnInfo | null;
   readonly createdAt: ColumnInfo | null;
 }
 
@@ -124,6 +129,11 @@ function statusState(status: ColumnInfo, nextAttemptAt: ColumnInfo | null, conte
   const deliveredAt = context.flags.find(isTimestamp) ?? context.createdAt;
   const givenUp = `${set(status)} = case when f.delay_ms is null then ${STATUS.dead} else ${t(status)} end`;
   const postponed = nextAttemptAt ? [postpone(nextAttemptAt)] : [];
+  const anew = [
+    `${set(status)} = ${STATUS.pending}`,
+    ...(nextAttemptAt ? [`${set(nextAttemptAt)} = clock_timestamp()`] : []),
+    ...(context.attempts ? [`${set(context.attempts)} = 0`] : []),
+  ];
   return {
     unsettled: `coalesce(${pending}, false)`,
     available: nextAttemptAt ? `(${t(nextAttemptAt)} is null or ${t(nextAttemptAt)} <= now())` : "true",
@@ -134,6 +144,7 @@ function statusState(status: ColumnInfo, nextAttemptAt: ColumnInfo | null, conte
     markDelivered: [`${set(status)} = ${STATUS.delivered}`, ...context.flags.map(setFlag)].join(", "),
     markFailed: [givenUp, ...postponed, ...context.notes].join(", "),
     givenUp: `coalesce(${t(status)} = ${STATUS.dead}, false)`,
+    setBack: anew.join(", "),
   };
 }
 

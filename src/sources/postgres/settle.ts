@@ -35,9 +35,9 @@ export async function settle(
     const scope = { tables: database.tables, pipeline, lane: settlement.grant.lane };
     await deleteHolds(session, scope, releasedHolds);
     await writeSuspects(session, scope, suspects);
-    const gone = await writeFailures(session, scope, shape, failed);
+    const { gone, dead } = await writeFailures(session, scope, shape, failed);
     await noteFailures(session, shape, settlement);
-    return { missing: [...missing, ...gone] };
+    return { missing: [...missing, ...gone], dead };
   });
 }
 

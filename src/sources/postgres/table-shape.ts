@@ -1,7 +1,15 @@
 import type { EventTable } from "../../postgres/event-table.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { ColumnFinder } from "./column-finder.ts";
-import { CANDIDATES, type ColumnInfo, type ColumnNames, isInteger, isJson, isTimestamp } from "./column-names.ts";
+import {
+  CANDIDATES,
+  type ColumnInfo,
+  type ColumnNames,
+  isInteger,
+  isJson,
+  isText,
+  isTimestamp,
+} from "./column-names.ts";
 import { type RowState, rowStateOf } from "./row-state.ts";
 
 type Preset = "flag" | "worker" | "intent";
@@ -29,6 +37,8 @@ export interface TableShape extends EventTable, RowState {
   /** As text, null where there is none. */
   readonly headersText: string;
   readonly createdText: string;
+  /** The W3C context as its two headers have it, a line each; null where the table has no such column. */
+  readonly traceText: string;
   /** Failures counted in the row itself; `null` where there is no such column. */
   readonly attempts: string;
   /** The column to order by, and whether it tells all rows apart. */
@@ -81,6 +91,7 @@ export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape 
     headersJson: headers ? headersJson(headers) : "null::jsonb",
     correlationId: correlation ? `${columnOf(correlation)}::text` : "null::text",
     correlationText: correlation ? textOf(correlation) : "null",
+    traceText: traceOf(finder),
     createdText: createdAt ? `${columnOf(createdAt)}::text` : "null",
     createdAt: createdAt ? `${columnOf(createdAt)}::timestamptz` : "null::timestamptz",
     attempts: attempts ? columnOf(attempts) : "null",
@@ -88,6 +99,15 @@ export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape 
     ...rowState,
     preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag",
   };
+}
+
+function traceOf(finder: ColumnFinder): string {
+  const find = (name: "traceparent" | "tracestate") =>
+    finder.find({ role: `the ${name}`, candidates: CANDIDATES[name], fits: isText, type: "a text" });
+  const parent = find("traceparent");
+  const state = find("tracestate");
+  if (parent === null) return "null";
+  return state === null ? textOf(parent) : `${textOf(parent)} || coalesce(chr(10) || ${textOf(state)}, '')`;
 }
 
 function findCreatedAt(finder: ColumnFinder, names: ColumnNames): ColumnInfo | null {

@@ -45,6 +45,7 @@ function subjectOf(durableClaims: boolean): StoreSubject {
   return {
     source,
     store: (spec) => source.pipeline(spec),
+    pause: async (pipeline, pause) => database.pause(pipeline, pause),
     insert: async (events) => {
       for (const event of events) source.insert(event);
     },

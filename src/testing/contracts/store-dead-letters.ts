@@ -15,7 +15,16 @@ export const deadLetterCases = storeCases([
       await owner.store.claimHeads(owner.takeoverOf().grant, stage.ids("a1"));
       await owner.settle({ failed: [stage.failure("a1", AT_ONCE, { attempts: 2, reason: 'it\'s "second" \\ 🔑' })] });
       await owner.store.claimHeads(owner.takeoverOf().grant, stage.ids("a1"));
-      await owner.settle({ failed: [stage.failure("a1", DEAD_PARKED, { attempts: 3, reason: "third" })] });
+      const last = stage.failure("a1", DEAD_PARKED, { attempts: 3, reason: "third" });
+      const { dead: [note] = [] } = await owner.settle({ failed: [last] });
+      assert.deepEqual([note?.id, note?.type], [stage.id("a1"), "t"]);
+      assert.deepEqual(
+        note?.errors.map(({ attempt }) => attempt),
+        [1, 2, 3],
+      );
+      for (const time of [note?.firstFailedAt, note?.lastFailedAt, ...(note?.errors ?? []).map(({ at }) => at)]) {
+        assert.ok(Math.abs(Date.parse(time ?? "") - startedMs) < 60_000, time);
+      }
       const letters = await stage.subject.deadLetters();
       assert.equal(letters.length, 1);
       const letter = letters[0]!;

@@ -257,6 +257,27 @@ export const holdCases = storeCases([
   ],
 
   [
+    "a suspect that failed, or whose lane was released in good order, has counted no crash",
+    async (stage) => {
+      await stage.write("a1 b1");
+      const first = await stage.own();
+      await first.read();
+      await first.settle({ suspects: [{ id: stage.id("a1"), key: "a" }] });
+      await first.settle({ suspects: [{ id: stage.id("b1"), key: "b" }] });
+      await first.settle({ failed: [stage.failure("a1", AT_ONCE)] });
+      await first.store.release(first.takeoverOf().grant);
+      const { holds } = (await stage.own()).takeoverOf();
+      assert.deepEqual(
+        holds.map(({ id, state, crashes }) => [id, state, crashes]).toSorted(),
+        [
+          [stage.id("a1"), "retrying", 0],
+          [stage.id("b1"), "retrying", 0],
+        ].toSorted(),
+      );
+    },
+  ],
+
+  [
     "a head that becomes a suspect keeps its attempts",
     async (stage) => {
       const owner = await reader(stage, "a1");

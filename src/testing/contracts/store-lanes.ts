@@ -31,6 +31,27 @@ export const laneCases = storeCases([
   ],
 
   [
+    "A17 a pause is seen by every instance with its author and reason, touches no other pipeline, and ends",
+    async (stage) => {
+      const [first, second, other] = [
+        await stage.own(LANES),
+        await stage.join(LANES),
+        await stage.join({ name: "another" }),
+      ];
+      assert.equal((await first.store.survey()).pause, null);
+      for (const handsOver of [false, true]) {
+        const pause = { by: "mia", reason: "a deploy", handsOver };
+        await stage.subject.pause(SPEC.name, pause);
+        for (const { store } of [first, second]) assert.deepEqual((await store.survey()).pause, pause);
+        assert.equal((await first.store.survey()).lanes.filter(({ owner }) => owner === first.id).length, 4);
+        assert.equal((await other.store.survey()).pause, null);
+        await stage.subject.pause(SPEC.name, null);
+        assert.equal((await second.store.survey()).pause, null);
+      }
+    },
+  ],
+
+  [
     "lanes split all keys: every event belongs to exactly one lane, all events of a key to the same",
     async (stage) => {
       const keys = Array.from(

@@ -1,5 +1,5 @@
 import type { Headers } from "../../core/event.ts";
-import type { PipelineSpec, QueueSource, QueueStore } from "../../ports/queue-store.ts";
+import type { Pause, PipelineSpec, QueueSource, QueueStore } from "../../ports/queue-store.ts";
 
 /** What a source can do; chooses the cases that bind it. */
 export interface StoreCapabilities {
@@ -60,6 +60,9 @@ export interface StoreSubject {
   markByHand(id: string): Promise<void>;
   /** Puts a dead event back to pending in its own table; with `ownStatus`. */
   resetByHand?(id: string): Promise<void>;
+
+  /** Stops the pipeline, which was prepared before; null lets it go on. */
+  pause(pipeline: string, pause: Pause | null): Promise<void>;
 
   /** Makes the instance look as if it had not renewed for longer than its lease. */
   expireInstance(id: string): Promise<void>;

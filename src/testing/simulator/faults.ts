@@ -81,6 +81,9 @@ export const TIMED_FAULTS = [
 /** As those, of later seeds. */
 export const LATER_TIMED_FAULTS = ["instance taken for dead"] as const;
 
+/** A person stops a pipeline for a while, and may want its lanes too. */
+export const PAUSE_FAULTS = ["pipeline paused"] as const;
+
 /** What is wrong with an event from the beginning, so that it fails whenever it is sent. */
 export const EVENT_FAULTS = [
   "poison",
@@ -107,6 +110,7 @@ export const FAULT_KINDS = [
   ...LEDGER_FAULTS,
   ...TIMED_FAULTS,
   ...LATER_TIMED_FAULTS,
+  ...PAUSE_FAULTS,
   ...EVENT_FAULTS,
   ...LONG_FAULTS,
 ] as const;
@@ -116,7 +120,10 @@ export type CallFault = (typeof CALL_FAULTS)[number] | (typeof RENEWAL_FAULTS)[n
 export type PublishFault = (typeof PUBLISH_FAULTS)[number];
 export type MessageFault = (typeof MESSAGE_FAULTS)[number];
 export type TransactionFault = (typeof TRANSACTION_FAULTS)[number] | (typeof LEDGER_FAULTS)[number];
-export type TimedFault = (typeof TIMED_FAULTS)[number] | (typeof LATER_TIMED_FAULTS)[number];
+export type TimedFault =
+  | (typeof TIMED_FAULTS)[number]
+  | (typeof LATER_TIMED_FAULTS)[number]
+  | (typeof PAUSE_FAULTS)[number];
 
 /** Chance per call, publish or message. What is not listed does not happen in this scenario. */
 export type FaultRates = Readonly<Partial<Record<FaultKind, number>>>;

@@ -27,14 +27,17 @@ export interface OpenRun {
   readonly isBusy: boolean;
 }
 
+/** The pipelines of which a process has said that they are paused, and since when. */
+type Pauses = ReadonlyMap<string, number>;
+
 /** One process's view of the shared database, with faults at every call. */
-export function faultySource(world: World, process: SimProcess, openRuns: Set<OpenRun>): QueueSource {
+export function faultySource(world: World, process: SimProcess, openRuns: Set<OpenRun>, pauses: Pauses): QueueSource {
   const inner = memorySource({ database: world.database.model });
   const calls = new PortCalls(world, process);
   return {
     name: "outbox",
     membership: new FaultyMembership(inner.membership, world, calls, process),
-    pipeline: (spec) => new FaultyStore(inner.pipeline(spec), spec, world, calls, process, openRuns),
+    pipeline: (spec) => new FaultyStore(inner.pipeline(spec), { spec, pauses }, world, calls, process, openRuns),
     close: () => inner.close(),
   };
 }
@@ -88,10 +91,11 @@ class FaultyStore implements QueueStore {
   readonly #calls: PortCalls;
   readonly #process: SimProcess;
   readonly #openRuns: Set<OpenRun>;
+  readonly #pauses: Pauses;
 
   constructor(
     inner: QueueStore,
-    spec: PipelineSpec,
+    { spec, pauses }: { readonly spec: PipelineSpec; readonly pauses: Pauses },
     world: World,
     calls: PortCalls,
     process: SimProcess,
@@ -99,6 +103,7 @@ class FaultyStore implements QueueStore {
   ) {
     this.#inner = inner;
     this.#spec = spec;
+    this.#pauses = pauses;
     this.#world = world;
     this.#calls = calls;
     this.#process = process;
@@ -145,12 +150,14 @@ class FaultyStore implements QueueStore {
   }
 
   async begin(request: RunRequest): Promise<Run> {
+    this.#checkPause();
     const incarnation = this.#world.database.incarnation;
     const run = await this.#calls.call("begin", false, () => this.#inner.begin(request));
     return new FaultyRun(run, this.#world, this.#calls, incarnation, this.#openRuns, this.durableClaims !== null);
   }
 
   claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads> {
+    this.#checkPause();
     return this.#calls.call("claimHeads", this.durableClaims !== null, () => this.#inner.claimHeads(grant, ids));
   }
 
@@ -185,6 +192,12 @@ class FaultyStore implements QueueStore {
 
   #laneNow(lane: number): LaneRow | undefined {
     return this.#world.database.model.tables.pipelines.get(this.#spec.name)?.lanes.get(lane);
+  }
+
+  #checkPause(): void {
+    const sinceMs = this.#pauses.get(this.#spec.name);
+    if (sinceMs === undefined || sinceMs >= this.#world.time.nowMs) return;
+    this.#world.history.violate("pause", `${this.#process.name} claims although it knows of a pause`);
   }
 
   #checkFence({ grant, previousBatch }: Settlement, lane: LaneRow | undefined): void {

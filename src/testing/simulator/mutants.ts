@@ -24,6 +24,17 @@ export const MUTANTS: readonly Mutant[] = [
     why: "a later page shows the follower of an event that found no place",
   },
   {
+    name: "pause not heeded by runs",
+    file: "relay/poller.ts",
+    find: "if (this.#isPaused) return this.#context.timing.pollIntervalMs;",
+    replace: "",
+    and: [
+      { find: "    if (this.#isPaused) return timing.pollIntervalMs;\n", replace: "" },
+      { find: "if (this.#stopped || this.#isPaused || lanes.length", replace: "if (this.#stopped || lanes.length" },
+    ],
+    why: "a person has stopped the pipeline, and it goes on",
+  },
+  {
     name: "handed-back key not passed over",
     file: "relay/lane.ts",
     find: "      this.#host.passOver(event.key);\n",

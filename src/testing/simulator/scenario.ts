@@ -10,6 +10,7 @@ import {
   LATER_TIMED_FAULTS,
   LEDGER_FAULTS,
   MESSAGE_FAULTS,
+  PAUSE_FAULTS,
   PUBLISH_FAULTS,
   TIMED_FAULTS,
   type TimedFault,
@@ -43,7 +44,7 @@ export interface TimedPlan {
   /** A number that picks the process, destination or topic. */
   readonly target: number;
   readonly forMs: number;
-  /** Commits that a failover forgets, or milliseconds of a clock step. */
+  /** Commits that a failover forgets, milliseconds of a clock step, or 0 for a pause that asks for the lanes. */
   readonly amount: number;
 }
 
@@ -129,7 +130,11 @@ export function scenarioOf(seed: number): Scenario {
     slowKeys:
       rates["slow key"] === undefined ? {} : { [keyName(0)]: random.int(50, Math.floor(timing.publishTimeoutMs / 2)) },
     writes: writesOf(random, rates, calmFromMs),
-    timed: [...timedOf(random, rates, calmFromMs), ...laterTimedOf(later, isCalm, calmFromMs, seed)],
+    timed: [
+      ...timedOf(random, rates, calmFromMs),
+      ...laterTimedOf(later, isCalm, calmFromMs, seed),
+      ...pausesOf(new SeededRandom(seed, 5), isCalm, calmFromMs, seed),
+    ],
     outage: hasOutage ? outageOf(later, calmFromMs) : null,
     rates,
     slots: slotsOf(random, calmFromMs).slice(0, hasOutage ? OUTAGE_SLOTS_MAX : undefined),
@@ -327,6 +332,21 @@ function laterTimedOf(random: SeededRandom, isCalm: boolean, calmFromMs: number,
       target: random.int(0, 1_000),
       forMs: 0,
       amount: 0,
+    })),
+  );
+}
+
+/** Every third one also asks for the lanes. */
+function pausesOf(random: SeededRandom, isCalm: boolean, calmFromMs: number, seed: number): TimedPlan[] {
+  const isOlder = corpus.seeds.includes(seed) || corpus.plain.includes(seed);
+  const times = random.chance(0.2) && !isCalm && !isOlder ? random.int(1, 4) : 0;
+  return PAUSE_FAULTS.flatMap((kind) =>
+    Array.from({ length: times }, () => ({
+      kind,
+      atMs: random.between(0, calmFromMs),
+      target: random.int(0, 1_000),
+      forMs: random.int(50, 10_000),
+      amount: random.int(0, 2),
     })),
   );
 }

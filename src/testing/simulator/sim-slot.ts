@@ -17,6 +17,7 @@ export class SimSlot {
   #process: SimProcess | null = null;
   #relay: Relay | null = null;
   #openRuns = new Set<OpenRun>();
+  #pauses = new Map<string, number>();
   #starts = 0;
   #isStopping = false;
 
@@ -40,7 +41,9 @@ export class SimSlot {
     this.#process = process;
     this.#isStopping = false;
     this.#openRuns = new Set();
+    this.#pauses = new Map();
     this.#relay = this.#relayOf(process);
+    this.#watchPauses(this.#relay, this.#pauses);
     history.note(name, "starts");
     this.#relay.onAny((event) => {
       if (process.isAlive && history.lines !== null) history.note(name, `~ ${JSON.stringify(event, bigintAsText)}`);
@@ -75,6 +78,12 @@ export class SimSlot {
   /** Stops that took longer than their grace and some more. */
   stuckStops = 0;
 
+  #watchPauses(relay: Relay, pauses: Map<string, number>): void {
+    relay.on("PipelinePaused", ({ pipeline }) => pauses.set(pipeline, this.#world.time.nowMs));
+    relay.on("PipelineResumed", ({ pipeline }) => pauses.delete(pipeline));
+    relay.on("InstanceJoined", () => pauses.clear());
+  }
+
   #crashed(name: string): void {
     this.#world.history.note(name, "crashed");
     this.#world.history.disturb(name, "crash");
@@ -91,7 +100,7 @@ export class SimSlot {
       (broker) => new FaultyPublisher({ world, broker, fates: this.#fates, process }),
     );
     return createRelay({
-      sources: [faultySource(world, process, this.#openRuns)],
+      sources: [faultySource(world, process, this.#openRuns, this.#pauses)],
       destinations: Object.fromEntries(publishers.map((publisher) => [publisher.name, publisher])),
       routes: scenario.routes.map((route) => ({ ...route, topic: (event) => event.type })),
       limits: scenario.limits,

@@ -94,6 +94,8 @@ export class Simulation {
   #heal(): void {
     this.world.history.note("faults", "are over");
     this.world.database.comeUp();
+    const { model } = this.world.database;
+    for (const name of [...model.tables.pauses.keys()]) model.pause(name, null);
     for (const broker of this.brokers) broker.comeUp();
   }
 
@@ -145,7 +147,18 @@ export class Simulation {
     else if (kind === "database clock back") database.stepClock(-amount);
     else if (kind === "destination down") broker.goDown(forMs);
     else if (ROW_FAULTS.includes(kind)) this.#meddle(kind);
+    else if (kind === "pipeline paused") this.#pausePipeline(plan);
     else broker.takeTopicDown(this.#random.pick(["a.placed", "a.paid", "b.sent"]), forMs);
+  }
+
+  #pausePipeline({ amount, forMs, target }: TimedPlan): void {
+    const { database, history, time } = this.world;
+    const names = [...database.model.tables.pipelines.keys()];
+    const name = names[target % names.length];
+    if (name === undefined || !database.isUp) return;
+    history.note("person", `pauses ${name}`);
+    database.model.pause(name, { by: "person", reason: null, handsOver: amount === 0 });
+    time.after(forMs, () => database.model.pause(name, null));
   }
 
   /** Somebody changes rows that the relay has failed to deliver so far. */

@@ -1,0 +1,109 @@
+import { type Command, Option } from "commander";
+import type { ServiceConfig } from "../config/service-config.ts";
+import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
+import { type End, EXIT } from "./exit.ts";
+
+/** Brokers that do not answer in time are told as such. */
+const RIGHTS_MS = 15_000;
+
+export function addDoctorCommand(program: Command, end: End): void {
+  program
+    .command("doctor")
+    .description(
+      "look at database, tables, grants and destination, and print what mends each finding: 0 fine, 3 findings",
+    )
+    .addOption(new Option("-o, --output <form>").choices(["text", "json"]).default("text"))
+    .action(async ({ output }: { output: "text" | "json" }) => {
+      end(await doctor(output));
+    });
+}
+
+async function doctor(output: "text" | "json"): Promise<number> {
+  const { loadConfig } = await import("../config/load-config.ts");
+  const { configSources } = await import("./config-sources.ts");
+  const { config } = await loadConfig(configSources());
+  const { withDatabase } = await import("./with-database.ts");
+  const { TableFinder } = await import("../config/find-tables.ts");
+  const { examine } = await import("../operations/doctor/doctor.ts");
+  const { redactor } = await import("../telemetry/redaction.ts");
+  return await withDatabase(config.database, async (database) => {
+    const found = await new TableFinder(database, config.sources).find();
+    const tables = found.map(({ isThere, preset, schema, table }) => ({
+      schema,
+      table,
+      isThere,
+      isOpenOutbox: preset === "openoutbox",
+    }));
+    const findings = await examine({
+      database,
+      columns: config.sources.columns,
+      tables,
+      destination: destinationOf(config, Math.max(1, tables.length) * config.lanes),
+      retentionMs: config.retentionMs,
+    });
+    const text = output === "json" ? `${JSON.stringify(findings, null, 2)}\n` : findingsText(findings, tables.length);
+    // Findings quote what servers said.
+    process.stdout.write(redactor(config.secrets)(text));
+    return findings.length > 0 ? EXIT.unhealthy : EXIT.ok;
+  });
+}
+
+function destinationOf({ destination, templates }: ServiceConfig, slots: number): DoctorDestination {
+  const topicOf: DoctorDestination["topicOf"] = (type, source) => {
+    const event = {
+      id: "",
+      type,
+      key: null,
+      payload: Buffer.alloc(0),
+      headers: {},
+      correlationId: null,
+      createdAt: null,
+    };
+    return templates.topic === null ? type : templates.topic(event, source);
+  };
+  if (destination.kind !== "kafka") return { name: destination.name, brokers: [], topicOf };
+  const { options } = destination;
+  return {
+    name: destination.name,
+    brokers: options.brokers,
+    topicOf,
+    ...(options.delivery === "exactly-once"
+      ? { prepareTransactions: () => prepareTransactions(destination, slots) }
+      : {}),
+    ...(options.createTopics === true
+      ? {}
+      : {
+          missingTopics: async (topics) => {
+            const { missingTopics } = await import("../publishers/kafka/kafka-topic-check.ts");
+            return await missingTopics(options, topics);
+          },
+        }),
+  };
+}
+
+/** What the service does before it starts: it makes the ledger if it is missing, and finds out what it may do. */
+async function prepareTransactions(destination: ServiceConfig["destination"], slots: number): Promise<void> {
+  const { openDestination } = await import("../config/open-destination.ts");
+  const publisher = await openDestination(destination);
+  const { promise: silence, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`no answer within ${RIGHTS_MS / 1_000} s`)), RIGHTS_MS);
+  try {
+    await Promise.race([publisher.transactions?.prepare(slots), silence]);
+  } finally {
+    clearTimeout(timer);
+    await publisher.close();
+  }
+}
+
+function findingsText(findings: readonly Finding[], tables: number): string {
+  if (findings.length === 0) return `All is well: ${tables} tables, their grants, the schema and the destination.\n`;
+  const texts = findings.map(({ check, fix, severity, what }) => {
+    const indented = fix
+      .split("\n")
+      .map((line) => `    ${line}\n`)
+      .join("");
+    return `${severity === "error" ? "✗" : "!"} ${check}: ${what}\n${indented}`;
+  });
+  const errors = findings.filter(({ severity }) => severity === "error").length;
+  return `${texts.join("\n")}\n${errors} errors, ${findings.length - errors} warnings\n`;
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import { type End, EXIT, Exit } from "./exit.ts";
+
+export function addGrantsCommand(program: Command, end: End): void {
+  program
+    .command("grants")
+    .description("print the rights that the relay's role needs, and no more, for the owner of the tables to run")
+    .argument("<role>", "the role that the relay logs in as")
+    .action(async (role: string) => {
+      end(await printGrants(role));
+    });
+}
+
+/** Prints and changes nothing: who may grant is not who delivers. */
+async function printGrants(role: string): Promise<number> {
+  const { loadConfig } = await import("../config/load-config.ts");
+  const { configSources } = await import("./config-sources.ts");
+  const { TableFinder } = await import("../config/find-tables.ts");
+  const { grantsFor } = await import("../postgres/grants.ts");
+  const { withDatabase } = await import("./with-database.ts");
+  const { config } = await loadConfig(configSources());
+  return await withDatabase(config.database, async (database) => {
+    const tables = (await new TableFinder(database, config.sources).find()).filter(({ isThere }) => isThere);
+    if (tables.length === 0) {
+      throw new Exit(EXIT.failed, ["no outbox table was found: look at OUTBOX_SCHEMAS and OUTBOX_TABLE"]);
+    }
+    const retention = config.retentionMs !== null;
+    process.stdout.write(grantsFor({ role, relaySchema: database.relaySchema, tables, retention }));
+    return EXIT.ok;
+  });
+}

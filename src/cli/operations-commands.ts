@@ -1,0 +1,20 @@
+import type { Command } from "commander";
+import { addCompletionCommand } from "./completion-command.ts";
+import { addDoctorCommand } from "./doctor-command.ts";
+import type { End } from "./exit.ts";
+import { addGrantsCommand } from "./grants-command.ts";
+import { addLanesCommands } from "./lanes-commands.ts";
+import { addPauseCommands } from "./pause-commands.ts";
+import { addSmokeCommand } from "./smoke-command.ts";
+import { addStatusCommand } from "./status-command.ts";
+
+/** What steers and examines the relay. */
+export function addOperationsCommands(program: Command, end: End): void {
+  addStatusCommand(program, end);
+  addPauseCommands(program, end);
+  addLanesCommands(program, end);
+  addDoctorCommand(program, end);
+  addGrantsCommand(program, end);
+  addSmokeCommand(program, end);
+  addCompletionCommand(program, end);
+}

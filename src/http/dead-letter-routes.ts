@@ -1,0 +1,139 @@
+import { z } from "zod";
+import type { ChangeReport } from "../operations/dead-letter-change.ts";
+import { type DeadLetterChoice, requireChoice } from "../operations/dead-letter-choice.ts";
+import { discardDeadLetters } from "../operations/dead-letter-discard.ts";
+import { groupDeadLetters, listDeadLetters, showDeadLetters } from "../operations/dead-letter-list.ts";
+import type { OperationTarget } from "../operations/event-source.ts";
+import { replay } from "../operations/replay.ts";
+import { planReplay } from "../operations/replay-plan.ts";
+import { changeSchema, groupsSchema, letterPageSchema, shownLettersSchema } from "./api-schemas.ts";
+import { idParams, keyQuery, pageQuery, sourceQuery, typeQuery } from "./event-routes.ts";
+import { errorSchema, HttpError } from "./http-error.ts";
+import { type Answer, ok, type Route, route } from "./route.ts";
+
+const choice = {
+  source: sourceQuery,
+  type: typeQuery,
+  key: keyQuery,
+  group: z.string().max(100).optional().describe("The fingerprint of the error"),
+};
+
+const ids = z.array(z.string().min(1).max(1_000)).min(1).max(10_000).optional().describe("Of the events");
+const by = z.string().min(1).max(200).default("api").describe("Who wants it, for the record");
+const dryRun = z.boolean().default(false).describe("Tell what would be done, and change nothing");
+
+export function deadLetterRoutes(target: () => OperationTarget): Route[] {
+  return [...readRoutes(target), ...changeRoutes(target)];
+}
+
+function readRoutes(target: () => OperationTarget): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/dead-letters",
+      id: "listDeadLetters",
+      summary: "Events that wait for a person, the last ones first",
+      access: "api",
+      query: z.strictObject({ ...pageQuery, ...choice, resolved: z.stringbool().optional() }),
+      answers: { 200: { description: "A page", schema: letterPageSchema } },
+      handle: async ({ query: { limit, cursor, ...chosen } }) =>
+        ok(await listDeadLetters(target().database, chosen, { limit, cursor })),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/dead-letters/groups",
+      id: "groupDeadLetters",
+      summary: "By error, without what is special to one event",
+      access: "api",
+      query: z.strictObject(choice),
+      answers: { 200: { description: "The most frequent first", schema: groupsSchema } },
+      handle: async ({ query }) => ok({ groups: await groupDeadLetters(target().database, query) }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/dead-letters/{id}",
+      id: "showDeadLetter",
+      summary: "The copies of one event with the error of every attempt, resolved ones too",
+      access: "api",
+      params: idParams,
+      query: z.strictObject({ source: sourceQuery }),
+      answers: {
+        200: { description: "One per source and pipeline", schema: shownLettersSchema },
+        404: { description: "There is none", schema: errorSchema },
+      },
+      handle: async ({ params: { id }, query: { source } }) => {
+        const deadLetters = await showDeadLetters(target().database, id, source);
+        if (deadLetters.length === 0) throw new HttpError(404, "NOT_FOUND", `There is no dead letter of ${id}`);
+        return ok({ deadLetters });
+      },
+    }),
+  ];
+}
+
+function changeRoutes(target: () => OperationTarget): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/dead-letters/replay",
+      id: "replayDeadLetters",
+      summary: "Try dead letters again, from the start and in order",
+      access: "api",
+      body: z.strictObject({
+        ...choice,
+        ids,
+        all: z.boolean().default(false).describe("Every dead letter; must be said"),
+        dryRun,
+        by,
+        reason: z.string().max(1_000).optional(),
+      }),
+      answers: {
+        200: { description: "The plan, and what came of it", schema: changeSchema },
+        404: { description: "None of the ids is a dead letter that waits", schema: errorSchema },
+      },
+      handle: async ({ body: { all, dryRun: isDry, by: author, reason, ...chosen } }) => {
+        requireChoice(chosen, all);
+        return await planned(target(), chosen, isDry, () =>
+          replay(target(), { choice: chosen, all, author: { by: author, reason } }),
+        );
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/dead-letters/discard",
+      id: "discardDeadLetters",
+      summary: "Give dead letters up: they are never sent, what waits behind them goes on",
+      access: "api",
+      body: z.strictObject({ ...choice, ids, dryRun, by, reason: z.string().min(1).max(1_000) }),
+      answers: {
+        200: { description: "The plan, and what came of it", schema: changeSchema },
+        404: { description: "None of the ids is a dead letter that waits", schema: errorSchema },
+      },
+      handle: async ({ body: { dryRun: isDry, by: author, reason, ...chosen } }) => {
+        requireChoice(chosen, false);
+        return await planned(target(), chosen, isDry, () =>
+          discardDeadLetters(target(), { choice: chosen, author: { by: author, reason } }),
+        );
+      },
+    }),
+  ];
+}
+
+async function planned(
+  { database }: OperationTarget,
+  chosen: DeadLetterChoice,
+  isDry: boolean,
+  act: () => Promise<ChangeReport>,
+): Promise<Answer> {
+  const plan = await planReplay(database, chosen);
+  if (isDry) return ok({ plan, report: null });
+  const report = await act();
+  if (chosen.ids !== undefined && report.done + report.leftCount === 0) {
+    throw new HttpError(
+      404,
+      "NOT_FOUND",
+      "None of these is a dead letter that waits",
+      "GET /api/v1/dead-letters lists them.",
+    );
+  }
+  return ok({ plan, report });
+}

@@ -1,0 +1,171 @@
+import { RelayError } from "../core/errors.ts";
+import type { Headers } from "../core/event.ts";
+import { quoteLiteral } from "../postgres/identifiers.ts";
+import type { Database } from "../postgres/pool.ts";
+import type { Row } from "../postgres/session.ts";
+import { statement } from "../postgres/transaction.ts";
+import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
+import { errorFormSql, fingerprintSql } from "./dead-letter-fingerprint.ts";
+import { LIST_ROWS_MAX } from "./event-list.ts";
+import { bytesOf, SHOWN_BYTES_MAX, type ShownPayload, shownPayload } from "./event-payload.ts";
+import { attemptsOf, type FailedAttempt, headersOf } from "./event-show.ts";
+import { isoSql } from "./event-time.ts";
+
+export interface DeadLetter {
+  /** Of the copy. The event's own id is only unique within its source. */
+  readonly letterId: string;
+  readonly source: string;
+  readonly pipeline: string;
+  readonly id: string;
+  readonly type: string;
+  readonly key: string | null;
+  readonly correlationId: string | null;
+  readonly reason: string;
+  readonly group: string;
+  readonly failures: number;
+  readonly firstFailedAt: string | null;
+  readonly lastFailedAt: string | null;
+  /** What a person did with it; null while it waits for one. */
+  readonly resolution: DeadLetterResolution | null;
+}
+
+export interface DeadLetterResolution {
+  readonly how: "replayed" | "discarded";
+  readonly at: string;
+  readonly by: string | null;
+  readonly reason: string | null;
+}
+
+export interface ShownDeadLetter extends DeadLetter {
+  readonly headers: Headers;
+  readonly payload: ShownPayload;
+  readonly createdAt: string | null;
+  readonly errors: readonly FailedAttempt[];
+}
+
+export interface DeadLetterGroup {
+  readonly group: string;
+  /** The error without what is special to one event. */
+  readonly error: string;
+  readonly count: number;
+  readonly keys: number;
+  readonly sources: readonly string[];
+  readonly types: readonly string[];
+  readonly firstFailedAt: string | null;
+  readonly lastFailedAt: string | null;
+  readonly exampleId: string;
+}
+
+const COLUMNS = `d.id, d.source_schema || '.' || d.source_table, d.pipeline, d.original_event_id, d.event_type, d.event_key,
+  d.correlation_id, d.failure_reason, ${fingerprintSql("d.failure_reason")}, d.failure_count,
+  ${isoSql("d.first_failed_at")}, ${isoSql("d.last_failed_at")}, d.resolution, ${isoSql("d.resolved_at")},
+  d.resolved_by, d.resolution_note`;
+
+/** The last ones first. */
+export async function listDeadLetters(
+  database: Database,
+  choice: DeadLetterChoice,
+  { limit = 50, cursor }: { readonly limit?: number; readonly cursor?: string | undefined } = {},
+): Promise<{ readonly deadLetters: readonly DeadLetter[]; readonly cursor: string | null }> {
+  const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
+  const behind = cursor === undefined ? "" : `and (d.last_failed_at, d.id) < (${cursorValues(cursor)})`;
+  const found = await read(
+    database,
+    `select ${COLUMNS}, d.last_failed_at::text from ${database.tables.failedEvents} d
+     where ${choiceCondition(choice)} ${behind} order by d.last_failed_at desc, d.id desc limit ${rows + 1}`,
+  );
+  const page = found.slice(0, rows);
+  const last = page.at(-1);
+  const next = found.length > rows && last !== undefined ? `${last[16]}_${last[0]}` : null;
+  return {
+    deadLetters: page.map(deadLetterOf),
+    cursor: next === null ? null : Buffer.from(next).toString("base64url"),
+  };
+}
+
+/** All letters of the event, or the one with this id of its own. Resolved ones too. */
+export async function showDeadLetters(
+  database: Database,
+  id: string,
+  source?: string,
+): Promise<readonly ShownDeadLetter[]> {
+  const rows = await read(
+    database,
+    `select ${COLUMNS}, d.headers::text, substring(d.payload from 1 for ${SHOWN_BYTES_MAX}), octet_length(d.payload),
+       ${isoSql("d.event_created_at")}, d.errors::text
+     from ${database.tables.failedEvents} d where ${choiceCondition({ ids: [id], source, resolved: true })}
+     order by d.last_failed_at desc limit 100`,
+  );
+  return rows.map((row) => ({
+    ...deadLetterOf(row),
+    headers: headersOf(row[16]),
+    payload: shownPayload(bytesOf(row[17]), Number(row[18])),
+    createdAt: row[19] ?? null,
+    errors: attemptsOf(row[20]),
+  }));
+}
+
+const GROUPS_MAX = 200;
+const NAMES_MAX = 20;
+
+/** The most frequent errors first. */
+export async function groupDeadLetters(
+  database: Database,
+  choice: DeadLetterChoice,
+): Promise<readonly DeadLetterGroup[]> {
+  const names = (column: string) => `(array_agg(distinct ${column}))[1:${NAMES_MAX}]`;
+  const rows = await read(
+    database,
+    `select left(md5(d.form), 12), d.form, count(*), count(distinct (d.source, d.event_key)) filter (where d.event_key is not null),
+       to_json(${names("d.source")}), to_json(${names("d.event_type")}), ${isoSql("min(d.first_failed_at)")},
+       ${isoSql("max(d.last_failed_at)")}, (array_agg(d.original_event_id order by d.last_failed_at desc))[1]
+     from (select d.*, d.source_schema || '.' || d.source_table as source, ${errorFormSql("d.failure_reason")} as form
+       from ${database.tables.failedEvents} d where ${choiceCondition(choice)}) d
+     group by d.form order by 3 desc, 1 limit ${GROUPS_MAX}`,
+  );
+  return rows.map((row) => ({
+    group: row[0] ?? "",
+    error: row[1] ?? "",
+    count: Number(row[2]),
+    keys: Number(row[3]),
+    sources: JSON.parse(row[4] ?? "[]") as string[],
+    types: JSON.parse(row[5] ?? "[]") as string[],
+    firstFailedAt: row[6] ?? null,
+    lastFailedAt: row[7] ?? null,
+    exampleId: row[8] ?? "",
+  }));
+}
+
+async function read(database: Database, text: string): Promise<readonly Row[]> {
+  return await statement(database.pool, deadLetterReadSettings(database, "reading the dead letters"), text);
+}
+
+function deadLetterOf(row: Row): DeadLetter {
+  const how = row[12];
+  return {
+    letterId: row[0] ?? "",
+    source: row[1] ?? "",
+    pipeline: row[2] ?? "",
+    id: row[3] ?? "",
+    type: row[4] ?? "",
+    key: row[5] ?? null,
+    correlationId: row[6] ?? null,
+    reason: row[7] ?? "",
+    group: row[8] ?? "",
+    failures: Number(row[9]),
+    firstFailedAt: row[10] ?? null,
+    lastFailedAt: row[11] ?? null,
+    resolution:
+      how === "replayed" || how === "discarded"
+        ? { how, at: row[13] ?? "", by: row[14] ?? null, reason: row[15] ?? null }
+        : null,
+  };
+}
+
+function cursorValues(cursor: string): string {
+  const [at = "", id = ""] = Buffer.from(cursor, "base64url").toString().split("_");
+  if (!/^[0-9 :.+-]{10,40}$/.test(at) || !/^[0-9a-f-]{36}$/.test(id)) {
+    throw new RelayError("CONFIG_INVALID", "The cursor is not one that a list gave out");
+  }
+  return `${quoteLiteral(at)}::timestamptz, ${quoteLiteral(id)}::uuid`;
+}

@@ -1,0 +1,104 @@
+import { connect } from "node:net";
+import { isRelayError, reasonOf } from "../../core/errors.ts";
+import { transaction } from "../../postgres/transaction.ts";
+import { operationReadSettings } from "../event-source.ts";
+import type { DoctorDestination, DoctorSubject, Finding, ShapedTable } from "./finding.ts";
+
+const CONNECT_MS = 2_000;
+const ROWS_LOOKED_AT = 10_000;
+const TYPES_MAX = 200;
+
+/** Whether the destination can be reached, takes the events that there are, and can keep its promise. */
+export async function checkDestination(
+  subject: DoctorSubject,
+  shaped: readonly ShapedTable[],
+): Promise<readonly Finding[]> {
+  const { destination } = subject;
+  const silent = await silentBrokers(destination.brokers);
+  const findings = brokerFindings(destination, silent);
+  if (silent.length === destination.brokers.length && silent.length > 0) return findings;
+  return [
+    ...findings,
+    ...(await transactionFindings(destination)),
+    ...(await topicFindings(destination, await topicsOf(subject, shaped))),
+  ];
+}
+
+async function silentBrokers(brokers: readonly string[]): Promise<readonly string[]> {
+  const answers = await Promise.all(brokers.map(canConnect));
+  return brokers.filter((_, at) => !answers[at]);
+}
+
+function canConnect(broker: string): Promise<boolean> {
+  const at = broker.lastIndexOf(":");
+  const host = broker.slice(0, at).replace(/^\[(.*)\]$/, "$1");
+  return new Promise((resolve) => {
+    const socket = connect({ host, port: Number(broker.slice(at + 1)), timeout: CONNECT_MS });
+    const end = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once("connect", () => end(true));
+    socket.once("timeout", () => end(false));
+    socket.once("error", () => end(false));
+  });
+}
+
+function brokerFindings({ brokers, name }: DoctorDestination, silent: readonly string[]): Finding[] {
+  if (silent.length === 0) return [];
+  const isDown = silent.length === brokers.length;
+  const what = `${isDown ? "None of the brokers" : "Some brokers"} of ${name} can be reached: ${silent.join(", ")}`;
+  const fix = "Check that they run and that KAFKA_BROKERS names host and port as seen from this machine.";
+  return [{ severity: isDown ? "error" : "warning", check: "destination", what, fix }];
+}
+
+async function transactionFindings({ name, prepareTransactions }: DoctorDestination): Promise<Finding[]> {
+  try {
+    await prepareTransactions?.();
+    return [];
+  } catch (error) {
+    const [what = "", fix] = reasonOf(error).split(/ \[[A-Z_]+\] /);
+    const way = fix ?? (isRelayError(error) ? "" : "Check the brokers and the settings KAFKA_*.");
+    return [{ severity: "error", check: "destination", what: `${name}: ${what}`, fix: way }];
+  }
+}
+
+/** The topics of the events that are there, as far as the type alone decides. */
+async function topicsOf(
+  { database, destination }: DoctorSubject,
+  shaped: readonly ShapedTable[],
+): Promise<readonly string[]> {
+  if (destination.missingTopics === undefined) return [];
+  const topics = new Set<string>();
+  for (const { table, shape } of shaped) {
+    const rows = await transaction(database.pool, operationReadSettings(database, "looking at the types"), (session) =>
+      session.rows(
+        `select distinct type from (select ${shape.eventType} as type from ${shape.quotedName} t limit ${ROWS_LOOKED_AT}) s
+         limit ${TYPES_MAX}`,
+      ),
+    );
+    for (const [type] of rows) {
+      const topic = destination.topicOf(type ?? "", table);
+      if (topic !== null && topic !== "") topics.add(topic);
+    }
+  }
+  return [...topics];
+}
+
+async function topicFindings(
+  { missingTopics, name }: DoctorDestination,
+  topics: readonly string[],
+): Promise<Finding[]> {
+  if (missingTopics === undefined || topics.length === 0) return [];
+  try {
+    const missing = await missingTopics(topics);
+    if (missing.size === 0) return [];
+    const list = [...missing].map(([topic, reason]) => `${topic} (${reason})`).join(", ");
+    const what = `Topics of ${name} that take nothing, unless the broker makes them by itself: ${list}`;
+    const fix = `TOPICS_CREATE=true   # or create them: kafka-topics.sh --create --topic ${[...missing.keys()][0]}`;
+    return [{ severity: "warning", check: "topics", what, fix }];
+  } catch (error) {
+    const what = `${name} cannot be asked for its topics: ${reasonOf(error)}`;
+    return [{ severity: "error", check: "topics", what, fix: "Check KAFKA_USERNAME, KAFKA_PASSWORD and the ACLs." }];
+  }
+}

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { after, before, beforeEach, test } from "node:test";
+import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { RelayError } from "../../core/errors.ts";
+import { grantsFor } from "../../postgres/grants.ts";
+import { migrateDown, migrateUp } from "../../postgres/migrations/migrate.ts";
+import { type Database, openDatabase } from "../../postgres/pool.ts";
+import { examine } from "./doctor.ts";
+import type { DoctorDestination, DoctorSubject, Finding } from "./finding.ts";
+
+let server: PostgresServer;
+let owner: Database;
+let database: Database;
+
+const TABLE = { schema: "app", table: "outbox", isOpenOutbox: false, isThere: true };
+const NOWHERE: DoctorDestination = { name: "stdout", brokers: [], topicOf: (type) => type };
+
+before(async () => {
+  server = await startPostgres({ version: 18, flags: ["-c", "autovacuum=off", "-c", "fsync=on"] });
+  await server.query("create role relay login");
+  owner = openDatabase({ url: server.url });
+  database = openDatabase({ url: server.databaseUrl("postgres", "relay") });
+});
+after(async () => {
+  await Promise.all([owner.close(), database.close()]);
+  await server[Symbol.asyncDispose]();
+});
+
+/** Nothing to be found. */
+beforeEach(async () => {
+  await server.query(`drop schema if exists app cascade; drop schema if exists outbox_relay cascade; create schema app;
+    alter role relay reset all; grant all on database postgres to relay`);
+  await migrateUp(owner);
+  await createTable("position bigint generated always as identity", "(position) where published_at is null");
+});
+
+async function createTable(columns: string, index: string | null, flags = "published_at timestamptz"): Promise<void> {
+  await server.query(`drop table if exists app.outbox; create table app.outbox (id uuid primary key default gen_random_uuid(),
+      aggregate_id text, event_type text not null default 'order.placed', payload jsonb default '{}', ${columns}, ${flags});
+    ${index === null ? "" : `create index on app.outbox ${index};`}`);
+  await server.query(grantsFor({ role: "relay", tables: [TABLE] }));
+}
+
+async function findings(changes: Partial<DoctorSubject> = {}): Promise<readonly Finding[]> {
+  const subject = { database, columns: {}, tables: [TABLE], destination: NOWHERE, retentionMs: null };
+  return await examine({ ...subject, ...changes });
+}
+
+const checksOf = (found: readonly Finding[]) => found.map(({ check, severity }) => `${severity} ${check}`);
+
+test("A17 a healthy set-up has no findings", async () => {
+  assert.deepEqual(await findings(), []);
+});
+
+test("A3 an order by now() is warned of, and each of the two cures ends the warning", async () => {
+  await createTable("created_at timestamptz not null default now()", "(created_at) where published_at is null");
+  const [found, ...others] = await findings();
+  assert.deepEqual([others, found?.check, found?.severity], [[], "order", "warning"]);
+  assert.match(found?.what ?? "", /^app\.outbox has no sequence, .* "created_at", whose default is now\(\)/);
+  const [identity = "", cheaper = ""] = found?.fix.split("\n-- or, cheaper: ") ?? [];
+  await server.query(cheaper);
+  assert.deepEqual(await findings(), []);
+  await server.query(
+    "alter table app.outbox alter created_at set default now(); insert into app.outbox default values",
+  );
+  await server.query("insert into app.outbox (created_at) select created_at from app.outbox, generate_series(1, 4)");
+  assert.match((await findings())[0]?.what ?? "", /; 4 of \d+ rows looked at share theirs with another$/);
+  await server.query(identity);
+  assert.deepEqual(checksOf(await findings()), ["warning index"], "the index is by the time still");
+});
+
+for (const [name, flags, condition] of [
+  ["a time", "published_at timestamptz", '"published_at" is null'],
+  ["a flag", "published boolean not null default false", '"published" = false'],
+  ["a status", "status text not null default 'Pending', next_attempt_at timestamptz", `"status" = 'Pending'`],
+] as const) {
+  test(`A17 a missing partial index is found, and the printed one serves: marked by ${name}`, async () => {
+    await createTable("position bigint generated always as identity", "(position)", flags);
+    const [found, ...others] = await findings();
+    assert.deepEqual([others, found?.check], [[], "index"]);
+    assert.equal(found?.fix, `create index concurrently on "app"."outbox" ("position") where ${condition};`);
+    await server.query(found?.fix ?? "");
+    assert.deepEqual(await findings(), []);
+  });
+}
+
+test("G3 a missing, an older and a newer schema are told apart", async () => {
+  await server.query("update outbox_relay.schema_versions set version = version + 100, serves_from = version + 100");
+  assert.match((await findings())[0]?.what ?? "", /^The schema outbox_relay has version \d+, this program knows \d+$/);
+  await server.query("update outbox_relay.schema_versions set version = version - 100, serves_from = version - 100");
+  await migrateDown(owner, 2);
+  const [older] = await findings();
+  assert.deepEqual([older?.check, older?.fix], ["schema", "outbox-relay migrate up"]);
+  await migrateDown(owner, 0);
+  assert.match((await findings())[0]?.what ?? "", /is not there$/);
+});
+
+test("A17 missing grants are found, with the statements that give exactly these", async () => {
+  await server.query(
+    "revoke all on app.outbox from relay; revoke usage on schema app from relay; revoke insert on outbox_relay.holds from relay",
+  );
+  const [found, ...others] = await findings({ retentionMs: 1 });
+  assert.deepEqual([others, found?.check, found?.severity], [[], "grants", "error"]);
+  assert.match(
+    found?.what ?? "",
+    /^The role relay lacks (usage|select|update|delete|, )+ on app\.outbox; insert on outbox_relay\.holds$/,
+  );
+  await server.query(found?.fix ?? "");
+  assert.deepEqual(await findings({ retentionMs: 1 }), []);
+});
+
+test("A17 a missing table, one without the columns, and no table at all", async () => {
+  const missing = await findings({ tables: [{ ...TABLE, table: "none", isThere: false }] });
+  assert.match(missing[0]?.what ?? "", /^The table app\.none does not exist$/);
+  await server.query("alter table app.outbox drop column payload");
+  assert.match((await findings())[0]?.what ?? "", /^app\.outbox has no column for the payload/);
+  assert.deepEqual(checksOf(await findings({ tables: [] })), ["error tables"]);
+});
+
+test("A10 a large table of delivered events without retention, autovacuum off, and bloat are warned of", async () => {
+  await server.query(`insert into app.outbox (published_at) select now() from generate_series(1, 120000); analyze app.outbox;
+    alter table app.outbox set (autovacuum_enabled = off)`);
+  const found = await findings();
+  assert.deepEqual(checksOf(found), ["warning retention", "warning vacuum"]);
+  assert.match(found[0]?.what ?? "", /holds about 120000 events .* RETENTION is not set/);
+  assert.match(found[0]?.fix ?? "", /^RETENTION=7d\ngrant delete on "app"\."outbox" to "relay";$/);
+  await server.query(found[1]?.fix ?? "");
+  assert.deepEqual(checksOf(await findings({ retentionMs: 1 })), ["error grants"], "which retention needs");
+});
+
+test("A17 settings of the role that hurt are found, and their cures work", async () => {
+  await server.query(
+    "alter role relay set default_transaction_isolation = 'serializable'; alter role relay set synchronous_commit = off",
+  );
+  const fresh = openDatabase({ url: server.databaseUrl("postgres", "relay"), applicationName: "settings" });
+  try {
+    const found = await findings({ database: fresh });
+    assert.deepEqual(checksOf(found), ["warning settings", "warning settings"]);
+    assert.equal(found[0]?.fix, `alter role "relay" set default_transaction_isolation = 'read committed';`);
+  } finally {
+    await fresh.close();
+  }
+});
+
+test("A17 a restored copy, and lanes that nobody serves", async () => {
+  await server.query(`update outbox_relay.identity set system_id = '1';
+    insert into outbox_relay.pipelines (name, source_schema, source_table, lanes) values ('p', 'app', 'outbox', 1);
+    insert into outbox_relay.lanes (pipeline, lane) values ('p', 0)`);
+  const found = await findings();
+  assert.deepEqual(checksOf(found), ["error identity", "warning lanes"]);
+  assert.match(found[1]?.what ?? "", /^Lanes without a living owner: p \(1\)$/);
+  await server.query("update outbox_relay.pipelines set paused_at = now()");
+  assert.deepEqual(checksOf(await findings()), ["error identity"], "a person has stopped it");
+});
+
+test("A17 brokers that do not answer, missing topics and refused transactions", async () => {
+  await server.query("insert into app.outbox (event_type) values ('order.placed'), ('order.paid')");
+  const listener = createServer();
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  const there = `127.0.0.1:${(listener.address() as { port: number }).port}`;
+  const asked: string[][] = [];
+  const destination: DoctorDestination = {
+    name: "kafka",
+    brokers: [there, "127.0.0.1:1"],
+    topicOf: (type, { schema }) => `${schema}.${type}`,
+    prepareTransactions: async () => {
+      throw new RelayError("TRANSACTIONS_REFUSED", "The user relay lacks Write on the transactional id");
+    },
+    missingTopics: async (topics) => {
+      asked.push([...topics].sort());
+      return new Map([["app.order.paid", "it does not exist"]]);
+    },
+  };
+  try {
+    const found = await findings({ destination });
+    assert.deepEqual(checksOf(found), ["error destination", "warning destination", "warning topics"]);
+    assert.match(found[0]?.what ?? "", /^kafka: The user relay lacks Write/);
+    assert.match(found[0]?.fix ?? "", /DELIVERY=at-least-once/);
+    assert.deepEqual(asked, [["app.order.paid", "app.order.placed"]]);
+    const down = await findings({ destination: { ...destination, brokers: ["127.0.0.1:1"] } });
+    assert.deepEqual(checksOf(down), ["error destination"], "nothing else can be asked");
+  } finally {
+    listener.close();
+  }
+});

@@ -1,0 +1,40 @@
+import { isRelayError, reasonOf } from "../../core/errors.ts";
+import { checkDestination } from "./destination-check.ts";
+import type { DoctorSubject, Finding } from "./finding.ts";
+import { checkGrants } from "./grants-check.ts";
+import { checkIndex } from "./index-check.ts";
+import { checkOrder } from "./order-check.ts";
+import { checkOwnership } from "./ownership-check.ts";
+import { checkSchema } from "./schema-check.ts";
+import { checkServer } from "./server-check.ts";
+import { checkTables } from "./table-check.ts";
+import { checkUpkeep } from "./upkeep-check.ts";
+
+/**
+ * Looks at everything that the relay leans on. What is wrong with one thing keeps nobody from looking at the others;
+ * only a database that cannot be reached is thrown.
+ */
+export async function examine(subject: DoctorSubject): Promise<readonly Finding[]> {
+  const schema = await checkSchema(subject);
+  const { findings: tables, shaped } = await checkTables(subject);
+  const findings = [...schema, ...tables];
+  const look = async (check: string, work: () => Promise<readonly Finding[]>) => {
+    findings.push(...(await work().catch((error: unknown) => notLookedAt(check, error))));
+  };
+  await look("grants", () => checkGrants(subject));
+  if (schema.length === 0) await look("owners", () => checkOwnership(subject));
+  await look("settings", () => checkServer(subject));
+  for (const table of shaped) {
+    await look("index", () => checkIndex(subject, table));
+    await look("order", () => checkOrder(subject, table));
+    await look("upkeep", () => checkUpkeep(subject, table));
+  }
+  await look("destination", () => checkDestination(subject, shaped));
+  return findings.sort((left, right) => left.severity.localeCompare(right.severity));
+}
+
+function notLookedAt(check: string, error: unknown): readonly Finding[] {
+  if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
+  const [what = "", fix = ""] = reasonOf(error).split(/ \[[A-Z_]+\] /);
+  return [{ severity: "warning", check, what: `This could not be looked at: ${what}`, fix }];
+}

@@ -1,0 +1,48 @@
+import type { Database } from "../../postgres/pool.ts";
+import type { ColumnNames } from "../../sources/postgres/column-names.ts";
+import type { TableShape } from "../../sources/postgres/table-shape.ts";
+
+/** What is wrong and what to do: a statement, a setting or a command that can be copied. */
+export interface Finding {
+  /** An `error` keeps events from being delivered, a `warning` will hurt one day. */
+  readonly severity: "error" | "warning";
+  readonly check: string;
+  readonly what: string;
+  readonly fix: string;
+}
+
+export interface DoctorTable {
+  readonly schema: string;
+  readonly table: string;
+  readonly isOpenOutbox: boolean;
+  readonly isThere: boolean;
+}
+
+/** The destination as far as a doctor asks it; brokers of every make answer alike. */
+export interface DoctorDestination {
+  readonly name: string;
+  /** `host:port`; empty where there is nothing to reach. */
+  readonly brokers: readonly string[];
+  /** Present where delivery is exactly once: throws with the way out when that is not possible. */
+  readonly prepareTransactions?: () => Promise<void>;
+  /** Present where topics have to be there before: those that cannot be written to, with the reason. */
+  readonly missingTopics?: (topics: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+  /** The topic of an event of this type; null when more than the type decides. */
+  readonly topicOf: (type: string, source: { readonly schema: string; readonly table: string }) => string | null;
+}
+
+/** All that is examined. */
+export interface DoctorSubject {
+  readonly database: Database;
+  readonly columns: ColumnNames;
+  readonly tables: readonly DoctorTable[];
+  readonly destination: DoctorDestination;
+  /** Null: delivered events are kept for ever. */
+  readonly retentionMs: number | null;
+}
+
+/** A table whose shape could be read. */
+export interface ShapedTable {
+  readonly table: DoctorTable;
+  readonly shape: TableShape;
+}

@@ -1,0 +1,63 @@
+import { isRelayError, reasonOf } from "../../core/errors.ts";
+import { displayTable, quoteTable } from "../../postgres/identifiers.ts";
+import { checkTable } from "../../sources/openoutbox/table-check.ts";
+import { readShape } from "../../sources/postgres/table-discovery.ts";
+import type { DoctorSubject, DoctorTable, Finding, ShapedTable } from "./finding.ts";
+
+interface ExaminedTables {
+  readonly findings: readonly Finding[];
+  readonly shaped: readonly ShapedTable[];
+}
+
+/** Tables that are missing, or that no source can read; and the shapes of the others. */
+export async function checkTables(subject: DoctorSubject): Promise<ExaminedTables> {
+  const { database, columns, tables } = subject;
+  const findings: Finding[] = tables.length === 0 ? [noTables()] : [];
+  const shaped: ShapedTable[] = [];
+  for (const table of tables) {
+    if (!table.isThere) {
+      findings.push(missing(table));
+      continue;
+    }
+    try {
+      if (table.isOpenOutbox) {
+        const { hasOrderIndex } = await checkTable(database, table);
+        if (!hasOrderIndex) findings.push(openOutboxIndex(table));
+      } else shaped.push({ table, shape: await readShape(database, table, columns) });
+    } catch (error) {
+      // What the role may not do is told by the check of the grants, with the statement that mends it.
+      if (isRelayError(error, "GRANT_MISSING")) continue;
+      if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
+      findings.push(unreadable(error));
+    }
+  }
+  return { findings, shaped };
+}
+
+function noTables(): Finding {
+  return {
+    severity: "error",
+    check: "tables",
+    what: "No schema has an outbox table",
+    fix: "Set OUTBOX_SCHEMAS to the schemas that have one, or OUTBOX_TABLE=schema.table for another name.",
+  };
+}
+
+function missing(table: DoctorTable): Finding {
+  const what = `The table ${displayTable(table)} does not exist`;
+  return { severity: "error", check: "tables", what, fix: `Create it, or correct OUTBOX_SCHEMAS or OUTBOX_TABLE.` };
+}
+
+function unreadable(error: Error): Finding {
+  const [what = "", fix = ""] = reasonOf(error).split(/ \[[A-Z_]+\] /);
+  return { severity: "error", check: "tables", what, fix: `${fix} (OUTBOX_COLUMNS=role=column,... names them)` };
+}
+
+function openOutboxIndex(table: DoctorTable): Finding {
+  return {
+    severity: "warning",
+    check: "index",
+    what: `${displayTable(table)} has no index that gives the waiting events in order: each claim sorts all of them`,
+    fix: `create index concurrently on ${quoteTable(table)} (available_at, created_at) where status = 'PENDING';`,
+  };
+}

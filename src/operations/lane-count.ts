@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isRelayError, RelayError } from "../core/errors.ts";
+import { moveSlots } from "../postgres/identity.ts";
+import { writeSettings } from "../postgres/lanes.ts";
+import { postgresMembership } from "../postgres/membership.ts";
+import type { Database } from "../postgres/pool.ts";
+import type { Session } from "../postgres/session.ts";
+import { transaction } from "../postgres/transaction.ts";
+import { eventSources, type OperationTarget } from "./event-source.ts";
+import type { KnownPipeline } from "./pipelines.ts";
+
+export const LANES_MAX = 1_024;
+const LOOK_MS = 200;
+
+interface LaneCountOptions {
+  /** How long instances may take to hand their lanes over. */
+  readonly timeoutMs: number;
+  /** Told again and again how many lanes are still owned. */
+  readonly onWait?: (owned: number) => void;
+}
+
+export interface LaneCountChange {
+  readonly pipeline: string;
+  readonly before: number;
+  readonly after: number;
+}
+
+/**
+ * Gives a paused pipeline another number of lanes. The keys are dealt anew, so every old lane has to be out of hand
+ * before the first new one is taken: instances are asked to hand theirs over, what is in flight being settled first,
+ * and then all of it changes in one transaction under the lock of every lane. The pipeline stays paused.
+ */
+export async function changeLaneCount(
+  target: OperationTarget,
+  known: KnownPipeline,
+  lanes: number,
+  { timeoutMs, onWait }: LaneCountOptions,
+): Promise<LaneCountChange> {
+  const { database } = target;
+  const { pipeline } = known;
+  requirePossible(known, lanes);
+  const change = { pipeline, before: known.lanes, after: lanes };
+  if (lanes === known.lanes) return change;
+  const waits = known.delivery === "exactly-once" ? await waitingCondition(target, known) : null;
+  await askForLanes(database, pipeline, lanes);
+  const deadlineMs = performance.now() + timeoutMs;
+  try {
+    for (;;) {
+      // Where no relay runs, nobody else takes the dead off the list.
+      await postgresMembership(database).reap();
+      const owned = await changeIfFree(database, known, lanes, waits).catch((error: unknown) => {
+        // Somebody is just handing a lane over.
+        if (isRelayError(error, "DATABASE_BUSY")) return known.lanes;
+        throw error;
+      });
+      if (owned === 0) return change;
+      onWait?.(owned);
+      if (performance.now() >= deadlineMs) throw stillOwned(pipeline, owned, timeoutMs);
+      await sleep(LOOK_MS);
+    }
+  } catch (error) {
+    await askForLanes(database, pipeline, null).catch(() => {});
+    throw error;
+  }
+}
+
+function requirePossible({ pause, pipeline }: KnownPipeline, lanes: number): void {
+  if (!Number.isInteger(lanes) || lanes < 1 || lanes > LANES_MAX) {
+    throw new RelayError("CONFIG_INVALID", `${lanes} is no number of lanes: write one from 1 to ${LANES_MAX}.`);
+  }
+  if (pause === null) {
+    const way = `run \`outbox-relay pause '${pipeline}'\` first, and \`outbox-relay resume '${pipeline}'\` afterwards`;
+    throw new RelayError("CONFIG_INVALID", `${pipeline} is not paused, and its lanes cannot change under way: ${way}.`);
+  }
+}
+
+function stillOwned(pipeline: string, owned: number, timeoutMs: number): RelayError {
+  const what = `${owned} lanes of ${pipeline} were not handed over within ${Math.round(timeoutMs / 1_000)} s`;
+  return new RelayError(
+    "CONFIG_INVALID",
+    `${what}: see \`outbox-relay lanes\` for their owners, stop those instances or give them more time with --timeout.`,
+  );
+}
+
+/** Instances that see it hand their lanes over and take none; null ends that. */
+async function askForLanes(database: Database, pipeline: string, lanes: number | null): Promise<void> {
+  await transaction(database.pool, writeSettings(database, "asking for the lanes"), (session) =>
+    session.rows(
+      `update ${database.tables.pipelines} set lanes_wanted = $2 where name = $1 and paused_at is not null`,
+      [pipeline, lanes],
+    ),
+  );
+}
+
+/** True for a row of the table that is not delivered, dead ones included. */
+async function waitingCondition(target: OperationTarget, { source }: KnownPipeline): Promise<string> {
+  const { usable, broken } = await eventSources(target, source);
+  const [found] = usable;
+  if (found !== undefined) return `exists (select from ${found.table.quotedName} t where ${found.table.unsettled})`;
+  throw new RelayError(
+    "TABLE_MISSING",
+    `Nobody can tell what waits in ${source}: ${broken[0]?.reason ?? "it is gone"}`,
+  );
+}
+
+/** Returns how many lanes are still owned; 0 when all is done. */
+async function changeIfFree(
+  database: Database,
+  { delivery, lanes: before, pipeline }: KnownPipeline,
+  lanes: number,
+  waits: string | null,
+): Promise<number> {
+  const { tables } = database;
+  return await transaction(database.pool, writeSettings(database, "changing the number of lanes"), async (session) => {
+    const [row] = await session.rows(
+      `select paused_at is not null, lanes_wanted, lanes from ${tables.pipelines} where name = $1 for no key update`,
+      [pipeline],
+    );
+    if (row?.[0] !== "t" || Number(row[1]) !== lanes || Number(row[2]) !== before) {
+      throw new RelayError("CONFIG_INVALID", `${pipeline} was resumed or changed by somebody else meanwhile.`);
+    }
+    await session.rows(`select from ${tables.lanes} where pipeline = $1 order by lane for update`, [pipeline]);
+    const [owned] = await session.rows(
+      `select count(*) from ${tables.lanes} l join ${tables.instances} i on i.id = l.owner where l.pipeline = $1`,
+      [pipeline],
+    );
+    if (Number(owned?.[0]) > 0) return Number(owned?.[0]);
+    if (waits !== null) await requireDrained(session, pipeline, waits);
+    if (delivery === "exactly-once" && lanes > before) await moveSlots(session, database, pipeline);
+    await dealAnew(session, database, pipeline, lanes, lanes > before);
+    return 0;
+  });
+}
+
+/**
+ * A ledger is kept per lane. Under another number of lanes an event that is in the ledger and not settled would be looked
+ * for in the wrong one, and sent twice. With nothing left to send there is no such event, whoever delivered it.
+ */
+async function requireDrained(session: Session, pipeline: string, waits: string): Promise<void> {
+  const [row] = await session.rows(`select ${waits}`);
+  if (row?.[0] !== "t") return;
+  const why = `${pipeline} delivers exactly once and has undelivered events: its ledger is kept per lane`;
+  const way = "stop the writers, resume, run `outbox-relay run --once` until nothing is left, pause, and try again";
+  throw new RelayError("CONFIG_INVALID", `${why}, so that only an empty outbox can be dealt anew: ${way}.`);
+}
+
+/** New epochs for all, so that no write under an old grant takes effect; holds go where their keys are now. */
+async function dealAnew(
+  session: Session,
+  { tables }: Database,
+  pipeline: string,
+  lanes: number,
+  hasNewSlots: boolean,
+): Promise<void> {
+  await session.rows(
+    `insert into ${tables.lanes} (pipeline, lane) select $1::text, lane from generate_series(0, $2::int - 1) lane
+     on conflict (pipeline, lane) do nothing`,
+    [pipeline, lanes],
+  );
+  const [total] = await session.rows(
+    `select max(epoch), coalesce(sum(published_total) filter (where lane >= $2::int), 0) from ${tables.lanes}
+     where pipeline = $1`,
+    [pipeline, lanes],
+  );
+  await session.rows(`delete from ${tables.lanes} where pipeline = $1 and lane >= $2::int`, [pipeline, lanes]);
+  await session.rows(
+    `update ${tables.lanes} set owner = null, crashes = 0,
+       epoch = greatest($2::bigint + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint),
+       published_total = published_total + case when lane = 0 then $3::bigint else 0 end
+       ${hasNewSlots ? ", ledgered_batch = 0" : ""}
+     where pipeline = $1`,
+    [pipeline, total?.[0] ?? "0", total?.[1] ?? "0"],
+  );
+  const hash = `hashtextextended(coalesce(event_key, event_id) collate "C", 0) & 9223372036854775807`;
+  await session.rows(`update ${tables.holds} set lane = mod(${hash}, $2::bigint) where pipeline = $1`, [
+    pipeline,
+    lanes,
+  ]);
+  await session.rows(
+    `update ${tables.pipelines} set lanes = $2, lanes_wanted = null, updated_at = clock_timestamp() where name = $1`,
+    [pipeline, lanes],
+  );
+}

@@ -1,0 +1,68 @@
+import type { Session } from "../postgres/session.ts";
+import { type Author, type Batch, type ChangeReport, changeDeadLetters } from "./dead-letter-change.ts";
+import { type DeadLetterChoice, requireChoice } from "./dead-letter-choice.ts";
+import type { OperationTarget } from "./event-source.ts";
+
+interface ReplayRequest {
+  readonly choice: DeadLetterChoice;
+  /** Every dead letter that waits, when nothing else is chosen. */
+  readonly all: boolean;
+  readonly author: Author;
+  readonly progress?: (done: number, total: number) => void;
+}
+
+/**
+ * Dead letters are tried again from the start: the owner of their lane finds their holds due, within seconds. A head
+ * that parked its key still goes first, and what waits behind it follows. Safe beside a running relay and without one.
+ */
+export async function replay(
+  target: OperationTarget,
+  { choice, all, author, progress }: ReplayRequest,
+): Promise<ChangeReport> {
+  requireChoice(choice, all);
+  const { holds } = target.database.tables;
+  return await changeDeadLetters(target, choice, {
+    doing: "replaying dead letters",
+    resolution: "replayed",
+    author,
+    apply: (session, batch) => replayBatch(session, holds, batch),
+    withoutTable: "left",
+    progress,
+  });
+}
+
+/**
+ * Where giving up is written into the row, the row decides: one that waits or was delivered since is left alone. Else
+ * the hold does. Several dead events of one key are due one after the other, in the order of writing.
+ */
+async function replayBatch(session: Session, holds: string, { source, pipeline, ids }: Batch) {
+  const { table, order, givenUp, setBack } = source;
+  const otherwise = "its row is gone, was delivered, or waits already; or somebody else was faster";
+  await session.rows(
+    `select 1 from ${holds} where pipeline = $1 and event_id = any($2::text[]) and state = 'dead'
+     order by event_id for update`,
+    [pipeline, ids],
+  );
+  const wanted = `${table.id} = any($1::text[]::${table.idType}[])`;
+  const fit = setBack === null ? table.unsettled : givenUp;
+  const waiting =
+    setBack === null
+      ? ids
+      : (
+          await session.rows(
+            `update ${table.quotedName} t set ${setBack} where ${wanted} and ${fit} returning ${table.id}::text`,
+            [ids],
+          )
+        ).map((row) => row[0] ?? "");
+  const revived = await session.rows(
+    `with ranked as (
+       select h.event_id, row_number() over (partition by h.event_key order by ${order}, ${table.id}) as rank
+       from ${holds} h join ${table.quotedName} t on ${table.id} = h.event_id::${table.idType}
+       where h.pipeline = $1 and h.event_id = any($2::text[]) and h.state = 'dead' and ${table.unsettled})
+     update ${holds} h set state = 'retrying', attempts = 0, crashes = 0, parks = h.event_key is not null,
+       next_at = clock_timestamp() + r.rank * interval '1 millisecond'
+     from ranked r where h.pipeline = $1 and h.event_id = r.event_id returning h.event_id`,
+    [pipeline, waiting],
+  );
+  return { done: setBack === null ? revived.map((row) => row[0] ?? "") : waiting, otherwise };
+}

@@ -1,0 +1,7 @@
+import type { Grant } from "../ports/queue-store.ts";
+import { quoteLiteral } from "./identifiers.ts";
+
+/** True for the lane's row while the grant holds. A fragment, to be put into the statement that writes. */
+export function grantCondition(pipeline: string, { lane, owner, epoch }: Grant): string {
+  return `pipeline = ${quoteLiteral(pipeline)} and lane = ${lane} and owner = ${quoteLiteral(owner)} and epoch = ${epoch}`;
+}
