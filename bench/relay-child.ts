@@ -10,7 +10,14 @@ import { openOutboxSource } from "../src/sources/openoutbox/openoutbox-source.ts
 import { postgresSource } from "../src/sources/postgres/postgres-source.ts";
 import type { RelayRun } from "./relay-order.ts";
 
-const { url, table, kind, until, kafka } = JSON.parse(process.env.BENCH ?? "{}") as RelayRun & {
+const {
+  url,
+  table,
+  kind,
+  until,
+  kafka,
+  telemetry: told,
+} = JSON.parse(process.env.BENCH ?? "{}") as RelayRun & {
   url: string;
   table: string;
 };
@@ -39,9 +46,10 @@ if ((kafka?.delivery === "exactly-once") !== (publisher.transactions !== undefin
 }
 const database = openDatabase({ url });
 const source = kind === "flag" ? postgresSource({ database, table }) : openOutboxSource({ database, table });
+const telemetry = told === undefined ? null : await (await import("./relay-telemetry.ts")).openTelemetry(told);
 const relay = createRelay({
-  sources: [source],
-  destinations: { out: publisher },
+  sources: [telemetry?.source(source, "out") ?? source],
+  destinations: { out: telemetry?.publisher(publisher) ?? publisher },
   ...(kafka ? { routes: [{ destination: "out", topic: () => kafka.topic }] } : {}),
   ...(kafka?.transactionSize ? { limits: { transactionSize: kafka.transactionSize } } : {}),
 });
@@ -56,6 +64,8 @@ const TROUBLES = [
 for (const name of TROUBLES) {
   relay.on(name, (event) => void process.stderr.write(`${JSON.stringify(event, text)}\n`));
 }
+
+telemetry?.listen(relay);
 
 let rssBytes = 0;
 const watch = setInterval(() => {
@@ -84,6 +94,7 @@ const used = process.cpuUsage(cpu);
 const cpuPercent = ((used.user + used.system) / 1_000 / ms) * 100;
 clearInterval(watch);
 await relay.stop();
+await telemetry?.stop();
 await database.close();
 process.stdin.destroy();
 const rssMb = rssBytes / 2 ** 20;

@@ -4,8 +4,17 @@ export interface RelayRun {
   readonly until: "drained" | "idle for 20 s" | "told to stop";
   /** Where to; absent: a publisher that acknowledges at once. */
   readonly kafka?: KafkaTarget;
+  /** Metrics, logs and tracing around it; absent: none. */
+  readonly telemetry?: RelayTelemetry;
   /** So many keys get a dead head before the start. */
   readonly parkedKeys?: number;
+}
+
+export interface RelayTelemetry {
+  /** Where spans go. */
+  readonly tracesUrl: string;
+  /** The share of events that is traced. */
+  readonly ratio: number;
 }
 
 export interface KafkaTarget {

@@ -4,7 +4,7 @@ import { countArrivals, inspectTopic, requireEachOnce } from "../kafka-consumer.
 import { type FillOptions, fillTable } from "../outbox-tables.ts";
 import { messagesOf, rawSend } from "../raw-kafka.ts";
 import { rawPostgres } from "../raw-postgres.ts";
-import type { KafkaTarget } from "../relay-order.ts";
+import type { KafkaTarget, RelayRun } from "../relay-order.ts";
 import { runRelay } from "../relay-run.ts";
 import { drainBesidePeers } from "./drain-peers.ts";
 
@@ -18,7 +18,7 @@ const TRANSACTION_SIZES = [250, 1_000, 5_000];
 type Stage = ScenarioOptions & Pick<BenchServers, "postgres" | "kafka" | "freshTopic">;
 
 /** What one way of delivery took, in milliseconds until the last event was at the consumer, and its memory. */
-interface Delivered {
+export interface Delivered {
   readonly ms: number;
   readonly rssMb: number;
 }
@@ -99,7 +99,7 @@ function exactlyOnce(transactionSize: number): string {
   return `exactly once, ${transactionSize.toLocaleString("en-US")} a transaction`;
 }
 
-function fillOptions(stage: Stage, payloadBytes: number): FillOptions {
+export function fillOptions(stage: Stage, payloadBytes: number): FillOptions {
   return {
     rows: Math.round(ROWS * stage.scale),
     payloadBytes,
@@ -126,17 +126,18 @@ async function bestRawSend(stage: Stage, fill: FillOptions): Promise<number> {
 }
 
 /** Counted at a consumer that knows nothing of the relay; afterwards every event must be there once. */
-async function deliver(
+export async function deliver(
   stage: Stage,
   fill: FillOptions,
-  way: Pick<KafkaTarget, "delivery" | "transactionSize">,
+  { telemetry, ...way }: Pick<KafkaTarget, "delivery" | "transactionSize"> & Pick<RelayRun, "telemetry">,
 ): Promise<Delivered> {
   await fillTable(stage.postgres, "flag", fill);
   await using topic = await stage.freshTopic();
   const { brokers } = stage.kafka;
   using consumer = countArrivals(brokers, topic.name, fill.rows);
   const kafka = { ...way, brokers, topic: topic.name, service: topic.name };
-  const result = await runRelay(stage.postgres, { kind: "flag", until: "drained", kafka });
+  const watched = telemetry === undefined ? {} : { telemetry };
+  const result = await runRelay(stage.postgres, { kind: "flag", until: "drained", kafka, ...watched });
   const ms = (await consumer.all).reachedMs(1) - result.startedAtMs;
   const content = await inspectTopic(brokers, topic.name, "event-id");
   requireEachOnce(content, fill.rows);

@@ -23,6 +23,8 @@ export class Condition {
   readonly #clock: Clock;
   readonly #broken = new Map<string, BrokenSource & { readonly toldMs: number }>();
   readonly #circuits = new Map<string, OpenCircuit>();
+  readonly #paused = new Set<string>();
+  readonly #lanes = new Map<string, Set<number>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -34,7 +36,20 @@ export class Condition {
     );
     events.on("SourceRecovered", ({ pipeline }) => this.#broken.delete(pipeline));
     // Whoever joins begins everything anew, and tells again what is still broken.
-    events.on("InstanceJoined", () => this.#broken.clear());
+    events.on("InstanceJoined", () => {
+      this.#broken.clear();
+      this.#paused.clear();
+      this.#lanes.clear();
+    });
+    events.on("InstanceLost", () => this.#lanes.clear());
+    events.on("LaneTaken", ({ pipeline, lane }) => {
+      this.#lanes.set(pipeline, (this.#lanes.get(pipeline) ?? new Set()).add(lane));
+    });
+    for (const name of ["LaneReleased", "LaneFailed"] as const) {
+      events.on(name, ({ pipeline, lane }) => this.#lanes.get(pipeline)?.delete(lane));
+    }
+    events.on("PipelinePaused", ({ pipeline }) => this.#paused.add(pipeline));
+    events.on("PipelineResumed", ({ pipeline }) => this.#paused.delete(pipeline));
     events.on("CircuitOpened", ({ destination, topic, reason }) =>
       this.#circuits.set(circuitKey(destination, topic), { destination, topic, reason }),
     );
@@ -57,10 +72,21 @@ export class Condition {
     return [...this.#circuits.values()];
   }
 
+  isPaused(pipeline: string): boolean {
+    return this.#paused.has(pipeline);
+  }
+
+  /** How many lanes of it this instance owns. */
+  lanesOf(pipeline: string): number {
+    return this.#lanes.get(pipeline)?.size ?? 0;
+  }
+
   /** For a new relay, which knows nothing of the old one's troubles. */
   forget(): void {
     this.#broken.clear();
     this.#circuits.clear();
+    this.#paused.clear();
+    this.#lanes.clear();
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
+import type { FailedAttempt, TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
 import { DeliverySums } from "./delivery-sums.ts";
 import type { Listenable } from "./listenable.ts";
 import type { Logger } from "./logger.ts";
@@ -18,11 +18,6 @@ interface Line<Name extends TechnicalEventName> {
 type Lines = { readonly [Name in TechnicalEventName]?: Line<Name> };
 
 const LINES: Lines = {
-  // Only an error of its own spends an attempt; the others are told by their circuit.
-  IntentRelayFailed: {
-    level: ({ scope }) => (scope === "event" ? "warn" : "debug"),
-    message: "an event could not be delivered",
-  },
   IntentDeadLettered: { level: "error", message: "an event is a dead letter" },
   RelayMismatch: {
     level: "warn",
@@ -49,6 +44,8 @@ const LINES: Lines = {
   LaneBraked: { level: "error", message: "a lane has so many failed events that it takes nothing new" },
   CircuitOpened: { level: "error", message: "the destination takes nothing; events wait" },
   CircuitClosed: { level: "info", message: "the destination takes events again" },
+  PipelinePaused: { level: "warn", message: "a pipeline is paused; its events wait until it is resumed" },
+  PipelineResumed: { level: "info", message: "a pipeline goes on" },
   SourceBroken: {
     level: "error",
     message: "a source cannot be used; it is tried again",
@@ -65,6 +62,8 @@ const LINES: Lines = {
 };
 
 const REPEAT_EVERY_MS = 60_000;
+/** Of each error in the history of a dead letter. */
+const REASON_MAX = 500;
 
 interface LogEventsOptions {
   readonly logger: Logger;
@@ -95,6 +94,10 @@ export function logEvents(relay: Listenable, { logger, clock, events }: LogEvent
     logger.info({ event: "BatchSettled", ...sum }, "events were delivered"),
   );
   relay.on("BatchSettled", (event) => sums.add(event));
+  // Only an error of its own spends an attempt; the others are told by their circuit.
+  const others = events === "all" ? "info" : "debug";
+  const level = ({ scope }: Of<"IntentRelayFailed">) => (scope === "event" ? "warn" : others);
+  listen("IntentRelayFailed", { level, message: "an event could not be delivered" });
   if (events === "all") listen("IntentRelayed", { level: "info", message: "an event was delivered" });
   return () => sums.flush();
 }
@@ -102,11 +105,19 @@ export function logEvents(relay: Listenable, { logger, clock, events }: LogEvent
 /** The names that logs have everywhere: `event` is what happened, `eventId` and `eventType` what it happened to. */
 function fieldsOf(event: TechnicalEvent): object {
   const { name, timestamp: _, ...fields } = event;
-  const renamed = Object.entries(fields).map(([field, value]) => [
-    FIELD_NAMES[field] ?? field,
-    typeof value === "bigint" ? value.toString() : value,
-  ]);
+  const renamed = Object.entries(fields).map(([field, value]) => [FIELD_NAMES[field] ?? field, plain(value)]);
   return { event: name, ...Object.fromEntries(renamed) };
+}
+
+/** What JSON cannot hold as text; and of a long history the beginnings, or the line is too long for log stores. */
+function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return value.toString();
+  if (!Array.isArray(value)) return value;
+  return (value as readonly FailedAttempt[]).map((attempt) => ({ ...attempt, reason: shortened(attempt.reason) }));
+}
+
+function shortened(text: string): string {
+  return text.length <= REASON_MAX ? text : `${text.slice(0, REASON_MAX)}…`;
 }
 
 const FIELD_NAMES: Readonly<Record<string, string>> = { recordId: "eventId", intentType: "eventType" };

@@ -1,7 +1,13 @@
 import { Counter, Gauge, Histogram, type OpenMetricsContentType, Registry } from "prom-client";
+import type { TechnicalEventMap } from "../ports/technical-events.ts";
 import type { BacklogFigures } from "./backlog-watch.ts";
 import type { Condition } from "./condition.ts";
+import { LatencyHistogram } from "./latency-histogram.ts";
 import type { Listenable } from "./listenable.ts";
+import { type MetricsText, prometheusText, wantsOpenMetrics } from "./metrics-text.ts";
+import { ProcessGauges } from "./process-gauges.ts";
+import type { MetricFamily } from "./push/write-request.ts";
+import type { PushTally } from "./push-tally.ts";
 
 interface MetricsOptions {
   readonly version: string;
@@ -10,6 +16,7 @@ interface MetricsOptions {
   readonly backlog: () => Promise<readonly BacklogFigures[]>;
   /** Pipelines of this process by name, with their two ends. */
   readonly pipelines: () => readonly PipelineEnds[];
+  readonly pushes: PushTally;
 }
 
 export interface PipelineEnds {
@@ -19,51 +26,75 @@ export interface PipelineEnds {
 }
 
 const POLL_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const BATCH_BUCKETS = [1, 5, 10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
 /** The families of OpenMetrics: a counter's sample has `_total` behind the name. Never labelled by key or id. */
 export class Metrics {
   readonly #registry = openMetricsRegistry();
   readonly #options: MetricsOptions;
-  readonly #published = this.#counter("events_published", "Events that were delivered", ["source", "destination"]);
-  readonly #attempts = this.#counter("delivery_attempts", "Outcomes of deliveries", ["destination", "outcome"]);
-  readonly #polls = new Histogram({
-    name: "outbox_relay_poll_duration",
-    help: "Seconds from asking a source for events to its answer",
-    labelNames: ["source"],
-    buckets: POLL_BUCKETS_S,
+  readonly #published = this.#counter("events_published", "Events that were delivered and marked", [
+    "source",
+    "destination",
+  ]);
+  readonly #attempts = this.#counter(
+    "delivery_attempts",
+    "Attempts to deliver an event; error_type is the code of the error, empty when there was none",
+    ["destination", "outcome", "error_type"],
+  );
+  readonly #latency = new LatencyHistogram({
+    name: "outbox_relay_delivery_latency_seconds",
+    help: "Seconds from the writing of an event to the moment its delivery was acknowledged and marked",
+    labelNames: ["source", "destination"],
     registers: [this.#registry],
   });
+  readonly #batches = this.#histogram("batch_size", "Events whose outcomes were written together", BATCH_BUCKETS);
+  readonly #polls = this.#histogram(
+    "poll_duration",
+    "Seconds from asking a source for events to its answer",
+    POLL_BUCKETS_S,
+  );
   readonly #failedEvents = this.#gauge("failed_events", "Dead letters that nobody has resolved");
-  readonly #lag = this.#gauge("lag_seconds", "Age of the oldest unpublished event", ["schema"]);
-  readonly #pending = this.#gauge("pending_events", "Events that wait, and dead letters", ["source", "state"]);
+  readonly #lag = this.#gauge(
+    "lag_seconds",
+    "Age of the oldest unpublished event of a schema; it grows on while the database cannot be asked",
+    ["schema"],
+  );
+  readonly #pending = this.#gauge("pending_events", "Events that wait for the relay, and dead letters", [
+    "source",
+    "state",
+  ]);
+  readonly #lanes = this.#gauge("lanes", "Lanes that this instance owns", ["source", "state"]);
+  readonly #paused = this.#gauge("paused", "1 while a person has stopped the pipeline", ["source", "destination"]);
   readonly #sources = this.#gauge("source_broken", "1 while a source cannot be used", ["source"]);
   readonly #destinations = this.#gauge("destination_state", "1 for the state it is in", ["destination", "state"]);
   readonly #topics = this.#gauge("blocked_topics", "Topics that take nothing at present", ["destination"]);
-  readonly #memory = this.#gauge("process_resident_memory_bytes", "Memory of the process", [], "");
-  readonly #started = this.#gauge("process_start_time_seconds", "When the process started", [], "");
+  readonly #pushFailures = this.#counter(
+    "telemetry_push_failures",
+    "Pushes of metrics, log lines or spans that failed; delivery does not notice",
+    ["receiver"],
+  );
+  readonly #pushDrops = this.#counter(
+    "telemetry_dropped",
+    "Log lines or spans that were given up because their receiver took nothing",
+    ["receiver"],
+  );
+  readonly #process = new ProcessGauges(this.#registry as never);
 
   constructor(options: MetricsOptions) {
     this.#options = options;
     const build = this.#gauge("build_info", "1, labelled by what runs", ["version", "node"]);
     build.set({ version: options.version, node: process.version }, 1);
-    this.#started.set(Date.now() / 1_000 - process.uptime());
     // A gauge without labels shows 0 before it is set, which would be a lie about a database that nobody has asked.
     this.#failedEvents.reset();
     this.#failedEvents.remove();
   }
 
-  get contentType(): string {
-    return Registry.OPENMETRICS_CONTENT_TYPE;
-  }
-
   listen(events: Listenable): void {
-    events.on("BatchSettled", ({ pipeline, delivered, failed }) => {
-      const ends = this.#options.pipelines().find((it) => it.pipeline === pipeline);
-      if (ends === undefined) return;
-      const { source, destination } = ends;
-      if (delivered > 0) this.#published.inc({ source, destination }, delivered);
-      if (delivered > 0) this.#attempts.inc({ destination, outcome: "delivered" }, delivered);
-      if (failed > 0) this.#attempts.inc({ destination, outcome: "failed" }, failed);
+    events.on("BatchSettled", (batch) => this.#settled(batch));
+    events.on("IntentRelayFailed", ({ pipeline, errorType }) => {
+      const destination = this.#endsOf(pipeline)?.destination;
+      if (destination === undefined) return;
+      this.#attempts.inc({ destination, outcome: "failed", error_type: errorType });
     });
   }
 
@@ -74,14 +105,48 @@ export class Metrics {
   /** A counter that nobody has raised yet is 0, not absent: alarms look for changes. */
   expect({ source, destination }: PipelineEnds): void {
     this.#published.inc({ source, destination }, 0);
-    for (const outcome of ["delivered", "failed"]) this.#attempts.inc({ destination, outcome }, 0);
+    this.#attempts.inc({ destination, outcome: "delivered", error_type: "" }, 0);
   }
 
-  async text(): Promise<string> {
+  /** In the format that the asker wants. */
+  async text(accept = ""): Promise<MetricsText> {
+    await this.#refresh();
+    const text = await this.#registry.metrics();
+    return wantsOpenMetrics(accept)
+      ? { contentType: Registry.OPENMETRICS_CONTENT_TYPE, text }
+      : { contentType: Registry.PROMETHEUS_CONTENT_TYPE, text: prometheusText(text) };
+  }
+
+  /** The families with their samples, for whoever writes them in another format. */
+  async families(): Promise<readonly MetricFamily[]> {
+    await this.#refresh();
+    return (await this.#registry.getMetricsAsJSON()) as unknown as MetricFamily[];
+  }
+
+  stop(): void {
+    this.#process.stop();
+  }
+
+  #settled({ pipeline, delivered, failed, latency }: TechnicalEventMap["BatchSettled"]): void {
+    const ends = this.#endsOf(pipeline);
+    if (ends === undefined) return;
+    const { source, destination } = ends;
+    if (delivered + failed > 0) this.#batches.observe({ source }, delivered + failed);
+    if (delivered === 0) return;
+    this.#published.inc({ source, destination }, delivered);
+    this.#attempts.inc({ destination, outcome: "delivered", error_type: "" }, delivered);
+    if (latency !== null) this.#latency.add({ source, destination }, latency);
+  }
+
+  #endsOf(pipeline: string): PipelineEnds | undefined {
+    return this.#options.pipelines().find((it) => it.pipeline === pipeline);
+  }
+
+  async #refresh(): Promise<void> {
     this.#showCondition();
+    this.#showPushes();
     this.#showBacklog(await this.#options.backlog());
-    this.#memory.set(process.memoryUsage.rss());
-    return await this.#registry.metrics();
+    this.#process.refresh();
   }
 
   #showBacklog(figures: readonly BacklogFigures[]): void {
@@ -100,11 +165,13 @@ export class Metrics {
 
   #showCondition(): void {
     const { condition, pipelines } = this.#options;
-    for (const gauge of [this.#sources, this.#destinations, this.#topics]) gauge.reset();
+    for (const gauge of [this.#sources, this.#destinations, this.#topics, this.#lanes, this.#paused]) gauge.reset();
     const broken = new Set(condition.brokenSources().map(({ pipeline }) => pipeline));
     const circuits = condition.openCircuits();
     for (const { pipeline, source, destination } of pipelines()) {
       this.#sources.set({ source }, broken.has(pipeline) ? 1 : 0);
+      this.#lanes.set({ source, state: "owned" }, condition.lanesOf(pipeline));
+      this.#paused.set({ source, destination }, condition.isPaused(pipeline) ? 1 : 0);
       const open = circuits.filter((circuit) => circuit.destination === destination);
       const isDown = open.some(({ topic }) => topic === null);
       this.#destinations.set({ destination, state: "up" }, isDown ? 0 : 1);
@@ -113,17 +180,25 @@ export class Metrics {
     }
   }
 
+  #showPushes(): void {
+    for (const counter of [this.#pushFailures, this.#pushDrops]) counter.reset();
+    for (const { receiver, failures, dropped } of this.#options.pushes.figures()) {
+      this.#pushFailures.inc({ receiver }, failures);
+      this.#pushDrops.inc({ receiver }, dropped);
+    }
+  }
+
   #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
     return new Counter({ name: `outbox_relay_${name}`, help, labelNames, registers: [this.#registry] });
   }
 
-  #gauge<Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[] = [],
-    prefix = "outbox_relay_",
-  ): Gauge<Label> {
-    return new Gauge({ name: prefix + name, help, labelNames, registers: [this.#registry] });
+  #gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
+    return new Gauge({ name: `outbox_relay_${name}`, help, labelNames, registers: [this.#registry] });
+  }
+
+  #histogram(name: string, help: string, buckets: number[]): Histogram<"source"> {
+    const registers = [this.#registry];
+    return new Histogram({ name: `outbox_relay_${name}`, help, labelNames: ["source"], buckets, registers });
   }
 }
 

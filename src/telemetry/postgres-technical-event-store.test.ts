@@ -47,6 +47,8 @@ test("D6 technical events stand in the relay's own table, in order, with what wa
       durationMs: 1.5,
       scope: "event",
       reason: "a\0 it's \ud800",
+      errorType: "PUBLISH_FAILED",
+      stack: null,
       retryInMs: 30_000,
     } as const;
     await postgresTechnicalEventStore({ database: database.pool, schema: "my relay" }).append([

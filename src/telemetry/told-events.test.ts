@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Clock } from "../core/clock.ts";
+import { LATENCY_BOUNDS_MS } from "../core/latency.ts";
 import type { TechnicalEvent, TechnicalEventMap, TechnicalEventName } from "../ports/technical-events.ts";
+import type { BacklogFigures } from "./backlog-watch.ts";
 import { Condition } from "./condition.ts";
 import type { Listenable } from "./listenable.ts";
 import { logEvents } from "./log-events.ts";
 import { createLogger } from "./logger.ts";
 import { Metrics } from "./metrics.ts";
+import { PushTally } from "./push-tally.ts";
 import { redactor } from "./redaction.ts";
 
 /** Tells what the test wants told, as the relay does. */
@@ -58,9 +61,14 @@ const about = {
 };
 const pipeline = about.pipeline;
 
-test("A21 C6 a dead letter is an ERROR line with labels, correlation id and full context", () => {
+test("A21 C6 C2 a dead letter is an ERROR line with labels, correlation id and full context", () => {
   const { teller, lines } = logged();
-  teller.tell("IntentDeadLettered", { ...about, attempt: 10, reason: "too large", parks: true });
+  const errors = [
+    { at: "2026-01-01T00:00:00Z", attempt: 1, reason: "no answer" },
+    { at: "2026-01-02T00:00:00Z", attempt: 2, reason: "too large" },
+  ];
+  const times = { firstFailedAt: errors[0]!.at, lastFailedAt: errors[1]!.at };
+  teller.tell("IntentDeadLettered", { ...about, attempt: 2, reason: "too large", parks: true, ...times, errors });
   const { time, ...line } = lines[0]!;
   assert.match(String(time), /^\d{4}-\d\d-\d\dT.*Z$/);
   assert.deepEqual(line, {
@@ -74,16 +82,20 @@ test("A21 C6 a dead letter is an ERROR line with labels, correlation id and full
     target: "kafka",
     key: "k1",
     correlationId: "c1",
-    attempt: 10,
+    attempt: 2,
     reason: "too large",
     parks: true,
+    ...times,
+    errors,
     message: "an event is a dead letter",
   });
 });
 
 test("C6 failed attempts are logged one by one, delivered events only if asked for", () => {
   const failures = logged();
-  const failed = { ...about, durationMs: 3, attempt: 1, reason: "no", retryInMs: 1_000 };
+  const stack = "Error: no\n    at send (broker.ts:1:1)";
+  const told = { attempt: 1, reason: "no", errorType: "PUBLISH_FAILED", stack, retryInMs: 1_000 };
+  const failed = { ...about, durationMs: 3, ...told };
   failures.teller.tell("IntentRelayFailed", { ...failed, scope: "event" });
   failures.teller.tell("IntentRelayFailed", { ...failed, scope: "destination" });
   assert.deepEqual(
@@ -91,15 +103,22 @@ test("C6 failed attempts are logged one by one, delivered events only if asked f
     ["warn"],
     "an outage is told by its circuit",
   );
+  const [line] = failures.lines;
+  assert.deepEqual(
+    [line?.eventId, line?.eventType, line?.correlationId, line?.attempt, line?.stack],
+    ["e1", "order.placed", "c1", 1, stack],
+  );
   assert.equal(failures.teller.hears("IntentRelayed"), false, "so that it is not even made");
   const all = logged("all");
+  all.teller.tell("IntentRelayFailed", { ...failed, scope: "destination" });
+  assert.deepEqual([all.lines.pop()?.level, all.lines.length], ["info", 0], "every attempt, if asked for");
   all.teller.tell("IntentRelayed", { ...about, durationMs: 3, attempt: 1 });
   assert.deepEqual([all.lines[0]?.eventId, all.lines[0]?.correlationId, all.lines[0]?.attempt], ["e1", "c1", 1]);
 });
 
 test("C6 deliveries are summed up to one line a second for each pipeline", () => {
   const { teller, clock, lines, flush } = logged();
-  const settled = { pipeline, lane: 0, failed: 0, durationMs: 1 };
+  const settled = { pipeline, lane: 0, failed: 0, durationMs: 1, latency: null };
   teller.tell("BatchSettled", { ...settled, delivered: 5 });
   for (let batch = 0; batch < 100; batch += 1) teller.tell("BatchSettled", { ...settled, delivered: 5 });
   assert.deepEqual(
@@ -168,52 +187,102 @@ test("A18 what is broken is known until it recovers, an answer disproves it, or 
   assert.deepEqual(condition.openCircuits(), [{ destination: "kafka", topic: "t", reason: "r" }]);
 });
 
-test("A11 A13 the metrics have OpenMetrics names, and a broken source and a closed destination are seen in them", async () => {
+const ends = { pipeline, source: "orders.outbox", destination: "kafka" };
+
+function measured(figures: readonly BacklogFigures[]) {
   const teller = new Teller();
-  const clock = new SetClock();
-  const condition = new Condition(clock);
-  const ends = { pipeline, source: "orders.outbox", destination: "kafka" };
-  const last = { pending: 7, isEstimate: false, oldestAgeMs: 1_500, dead: 2 };
-  const figures = [
-    { source: "orders.outbox", schema: "orders", last, lagMs: 1_500 },
-    { source: "orders.outbox_events", schema: "orders", last: null, lagMs: 90_000 },
-  ];
-  const metrics = new Metrics({ version: "1.2.3", condition, backlog: async () => figures, pipelines: () => [ends] });
+  const condition = new Condition(new SetClock());
+  const pushes = new PushTally();
+  const pipelines = () => [ends];
+  const metrics = new Metrics({ version: "1.2.3", condition, backlog: async () => figures, pipelines, pushes });
   condition.listen(teller);
   metrics.listen(teller);
+  const [counts, sumMs] = [new Array(LATENCY_BOUNDS_MS.length + 1).fill(0), 3_000];
+  counts[2] = 4;
+  counts[LATENCY_BOUNDS_MS.length] = 1;
+  const batch = { pipeline, lane: 0, delivered: 5, failed: 1, durationMs: 1, latency: { counts, sumMs } };
+  return { teller, metrics, pushes, batch };
+}
+
+function includesAll(text: string, lines: readonly string[]): void {
+  for (const line of lines) assert.ok(text.includes(`${line}\n`), `${line} is not in\n${text}`);
+}
+
+const FAILED = { ...about, durationMs: 1, attempt: 1, reason: "r", stack: null, retryInMs: null } as const;
+
+test("A11 A13 the metrics have OpenMetrics names, and a broken source and a closed destination are seen in them", async () => {
+  const last = { pending: 7, isEstimate: false, oldestAgeMs: 1_500, dead: 2 };
+  const { teller, metrics, pushes, batch } = measured([
+    { source: "orders.outbox", schema: "orders", last, lagMs: 1_500 },
+    { source: "orders.outbox_events", schema: "orders", last: null, lagMs: 90_000 },
+  ]);
   metrics.expect(ends);
   metrics.polled("orders.outbox", 3);
-  assert.match(
-    await metrics.text(),
-    /outbox_relay_events_published_total\{source="orders.outbox",destination="kafka"\} 0\n/,
-  );
-  teller.tell("BatchSettled", { pipeline, lane: 0, delivered: 5, failed: 1, durationMs: 1 });
+  const before = await metrics.text();
+  includesAll(before.text, ['outbox_relay_events_published_total{source="orders.outbox",destination="kafka"} 0']);
+  teller.tell("BatchSettled", batch);
+  teller.tell("BatchSettled", batch);
+  teller.tell("IntentRelayFailed", { ...FAILED, scope: "event", errorType: "MESSAGE_TOO_LARGE" });
   teller.tell("SourceBroken", { pipeline, code: "TABLE_MISSING", reason: "r" });
   teller.tell("CircuitOpened", { destination: "kafka", topic: null, reason: "r" });
-  const text = await metrics.text();
-  assert.match(metrics.contentType, /^application\/openmetrics-text/);
-  for (const line of [
+  for (const lane of [0, 1, 2]) teller.tell("LaneTaken", { pipeline, lane, epoch: 1n, crashes: 0 });
+  teller.tell("LaneFailed", { pipeline, lane: 1, code: "FENCED", reason: "r" });
+  teller.tell("PipelinePaused", { pipeline, by: "me", reason: null });
+  pushes.failed("loki");
+  pushes.dropped("loki", 3);
+  const { contentType, text } = await metrics.text("application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
+  assert.match(contentType, /^application\/openmetrics-text/);
+  includesAll(text, [
     "# TYPE outbox_relay_events_published counter",
-    'outbox_relay_events_published_total{source="orders.outbox",destination="kafka"} 5',
-    'outbox_relay_delivery_attempts_total{destination="kafka",outcome="failed"} 1',
+    'outbox_relay_events_published_total{source="orders.outbox",destination="kafka"} 10',
+    'outbox_relay_delivery_attempts_total{destination="kafka",outcome="delivered",error_type=""} 10',
+    'outbox_relay_delivery_attempts_total{destination="kafka",outcome="failed",error_type="MESSAGE_TOO_LARGE"} 1',
     "# TYPE outbox_relay_poll_duration histogram",
     'outbox_relay_poll_duration_bucket{le="0.005",source="orders.outbox"} 1',
+    "# TYPE outbox_relay_delivery_latency_seconds histogram",
+    'outbox_relay_delivery_latency_seconds_bucket{le="0.01",source="orders.outbox",destination="kafka"} 0',
+    'outbox_relay_delivery_latency_seconds_bucket{le="0.025",source="orders.outbox",destination="kafka"} 8',
+    'outbox_relay_delivery_latency_seconds_bucket{le="3600",source="orders.outbox",destination="kafka"} 8',
+    'outbox_relay_delivery_latency_seconds_bucket{le="+Inf",source="orders.outbox",destination="kafka"} 10',
+    'outbox_relay_delivery_latency_seconds_sum{source="orders.outbox",destination="kafka"} 6',
+    'outbox_relay_delivery_latency_seconds_count{source="orders.outbox",destination="kafka"} 10',
+    'outbox_relay_batch_size_bucket{le="10",source="orders.outbox"} 2',
     "# TYPE outbox_relay_failed_events gauge",
     "outbox_relay_failed_events 2",
     'outbox_relay_lag_seconds{schema="orders"} 90',
     'outbox_relay_pending_events{source="orders.outbox",state="pending"} 7',
+    'outbox_relay_lanes{source="orders.outbox",state="owned"} 2',
+    'outbox_relay_paused{source="orders.outbox",destination="kafka"} 1',
     'outbox_relay_source_broken{source="orders.outbox"} 1',
     'outbox_relay_destination_state{destination="kafka",state="up"} 0',
     'outbox_relay_destination_state{destination="kafka",state="down"} 1',
+    'outbox_relay_telemetry_push_failures_total{receiver="loki"} 1',
+    'outbox_relay_telemetry_dropped_total{receiver="loki"} 3',
     `outbox_relay_build_info{version="1.2.3",node="${process.version}"} 1`,
-  ]) {
-    assert.ok(text.includes(`${line}\n`), `${line} is not in\n${text}`);
-  }
+  ]);
   assert.ok(text.endsWith("# EOF\n"));
+  metrics.stop();
+});
+
+test("A11 a scraper that asks for the older text format gets it, with the same sample names", async () => {
+  const { teller, metrics, batch } = measured([]);
+  teller.tell("BatchSettled", batch);
+  const { contentType, text } = await metrics.text("text/plain;version=0.0.4;q=0.5,*/*;q=0.1");
+  assert.match(contentType, /^text\/plain; version=0.0.4/);
+  includesAll(text, [
+    "# TYPE outbox_relay_events_published_total counter",
+    'outbox_relay_events_published_total{source="orders.outbox",destination="kafka"} 5',
+    "# TYPE outbox_relay_poll_duration histogram",
+  ]);
+  assert.match(text, /^# HELP outbox_relay_events_published_total /m);
+  assert.doesNotMatch(text, /# EOF/);
+  const samples = (all: string) => [...all.matchAll(/^([a-z]\w*)/gm)].map(([, name]) => name);
+  assert.deepEqual(samples(text), samples((await metrics.text()).text));
+  metrics.stop();
 });
 
 test("A11 nobody is told a number of failed events that nobody has counted", async () => {
-  const condition = new Condition(new SetClock());
-  const metrics = new Metrics({ version: "1", condition, backlog: async () => [], pipelines: () => [] });
-  assert.doesNotMatch(await metrics.text(), /^outbox_relay_failed_events/m);
+  const { metrics } = measured([]);
+  assert.doesNotMatch((await metrics.text()).text, /^outbox_relay_failed_events/m);
+  metrics.stop();
 });

@@ -9,6 +9,7 @@ import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
 import { assertOnce, disorderIn, idsOf, problemsOnce, sample } from "./kafka-checks.ts";
 import { eventsOf, type KafkaStage, openKafkaStage } from "./kafka-stage.ts";
+import { runCommand } from "./service-process.ts";
 
 let postgres: PostgresServer;
 let kafka: KafkaServer;
@@ -94,6 +95,27 @@ describe("outbox-relay run and events that Kafka does not take", { concurrency: 
       return sample(body, "outbox_relay_failed_events") === dead.length;
     });
     assert.equal(await it.pendingCount(), dead.length, "the rows keep their flags");
+  });
+
+  test("F2 D5 A2: a replayed head reaches Kafka before what was parked behind it, and everything once", async () => {
+    await using it = await stage();
+    await kafka.createTopic("mended", { partitions: 3 });
+    await using running = await it.run();
+    const keys = ["a", "b", "c"];
+    const heads = await it.insert(keys.map((key) => ({ type: "not legal", key })));
+    const followers = await it.insert([1, 2, 3].flatMap(() => keys.map((key) => ({ type: "mended", key }))));
+    await it.waitFor("the heads are dead", async () => (await deadLetters(it)).length === heads.length);
+    assert.deepEqual(await read("mended"), [], "the others wait behind them");
+    await it.sql("update orders.outbox set event_type = 'mended' where id = any($1)", [heads]);
+    const { code, stdout, stderr } = await runCommand(["dlq", "replay", "--type", "not*", "--yes"], it.env);
+    assert.deepEqual([code, stdout.split(" ")[0]], [0, "3"], stderr);
+    await it.waitFor("all are there", async () => (await read("mended")).length === heads.length + followers.length);
+    const records = await read("mended");
+    assertOnce(records, [...heads, ...followers]);
+    const placeOf = new Map([...heads, ...followers].map((id, place) => [id, place]));
+    const written = (record: KafkaRecord) => placeOf.get(idsOf([record])[0]!) ?? -1;
+    assert.deepEqual(disorderIn(records, written), []);
+    await running.becomes("healthy");
   });
 
   test("G2 A18: an unknown topic is waited for, visibly, and delivered to as soon as it is there", async () => {

@@ -125,7 +125,9 @@ describe("the relay's own schema", { concurrency: 3 }, () => {
 
   test("A17 G3: a newer schema stops the delivery, naming both versions, until the right one is there", async () => {
     await withScene(server, [ORDERS], async ({ arrived, insert, relay, sink, stage }) => {
-      await stage.sql("insert into outbox_relay.schema_versions (version, name) values (99, 'from the future')");
+      await stage.sql(
+        "insert into outbox_relay.schema_versions (version, name, serves_from) values (99, 'from the future', 99)",
+      );
       const ids = await insert(ORDERS, [{}]);
       const live = await relay();
       const told = await live.waitFor("SourceBroken", ({ code }) => code === "SCHEMA_NEWER");

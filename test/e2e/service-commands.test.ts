@@ -227,3 +227,23 @@ describe("settings that cannot be used", { concurrency: 2 }, () => {
     assert.match((await runCommand(["--version"], {})).stdout, /^\d+\.\d+\.\d+\n$/);
   });
 });
+
+describe("outbox-relay grants", () => {
+  test("A17 G2: a role with the printed rights alone can run, and may not delete", async () => {
+    await using it = await stage();
+    const ids = await insert(it, "orders.outbox", 3);
+    const owner = { DATABASE_URL: it.url, OUTBOX_SCHEMAS: "orders,billing", OUTBOX_DESTINATION: "stdout:" };
+    const role = `least "${stages}"`;
+    const printed = await runCommand(["grants", role], owner);
+    assert.equal(printed.code, 0, printed.stderr);
+    const quoted = role.replaceAll('"', '""');
+    await it.sql(`create role "${quoted}" login; ${printed.stdout}`);
+    const url = new URL(it.url);
+    url.username = encodeURIComponent(role);
+    const { code, stdout, stderr } = await runCommand(["run", "--once"], { ...owner, DATABASE_URL: url.href });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(idsIn(stdout).toSorted(), ids.toSorted());
+    assert.doesNotMatch(printed.stdout, /delete on "?orders/i);
+    assert.match((await runCommand(["grants", role], { ...owner, RETENTION: "7d" })).stdout, /delete on "?orders/i);
+  });
+});

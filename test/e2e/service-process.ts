@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { until } from "../servers/until.ts";
 
 /** The command as users start it, with nothing but these variables in its environment. */
-const COMMAND = fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url));
+export const COMMAND = fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url));
 
 /** So that what only a process of its own runs counts as run. */
 const { NODE_V8_COVERAGE } = process.env;
@@ -35,8 +35,12 @@ export interface ServiceProcess extends AsyncDisposable {
 }
 
 /** A command that ends by itself. */
-export async function runCommand(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
-  await using service = startService(args, env);
+export async function runCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd?: string,
+): Promise<Ended> {
+  await using service = startService(args, env, COMMAND, cwd);
   return await service.ended;
 }
 
@@ -49,8 +53,10 @@ export function startService(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   command: string = COMMAND,
+  cwd?: string,
 ): ServiceProcess {
   const child = spawn(command, [...args], {
+    cwd,
     env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...COVERAGE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

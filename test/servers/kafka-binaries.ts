@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { cached, cacheFolder } from "../../src/cli/embedded-postgres.ts";
+import { cached, cacheFolder } from "../../src/dev/embedded-postgres.ts";
 
 export const kafkaVersion = "4.1.0";
 

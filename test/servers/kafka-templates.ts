@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { cached } from "../../src/cli/embedded-postgres.ts";
+import { cached } from "../../src/dev/embedded-postgres.ts";
 import { freePort } from "./free-port.ts";
 import { kafkaClassPath, kafkaVersion } from "./kafka-binaries.ts";
 import { createScratch } from "./scratch.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { cacheFolder, embeddedBinaries } from "../../src/cli/embedded-postgres.ts";
+import { cacheFolder, embeddedBinaries } from "../../src/dev/embedded-postgres.ts";
 
 export type PostgresVersion = 15 | 18;
 

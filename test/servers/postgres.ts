@@ -4,7 +4,7 @@ import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { copyDataFolder, serverAccount } from "../../src/cli/embedded-postgres.ts";
+import { copyDataFolder, serverAccount } from "../../src/dev/embedded-postgres.ts";
 import { freePort } from "./free-port.ts";
 import { type PostgresVersion, postgresBinaries } from "./postgres-binaries.ts";
 import { createScratch, isStopped, markedProcesses, type Scratch, signalProcess } from "./scratch.ts";

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { eventSampler } from "./event-sampler.ts";
+import { loadOtel } from "./load-otel.ts";
+import { sampledContext, traceparentOf } from "./traceparent.ts";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN = "00f067aa0ba902b7";
+
+test("A21 the share of traced events is as wanted, whatever the ids look like, and an event's lot never changes", () => {
+  const numbers = Array.from({ length: 100_000 }, (_, n) => String(n));
+  const uuids = numbers.map((n) => `00000000-0000-4000-8000-${n.padStart(12, "0")}`);
+  for (const ids of [numbers, uuids]) {
+    for (const ratio of [0.01, 0.5]) {
+      const isChosen = eventSampler(ratio);
+      const chosen = ids.filter(isChosen);
+      assert.ok(Math.abs(chosen.length / ids.length - ratio) < ratio * 0.1, `${chosen.length} at ${ratio}`);
+      assert.deepEqual(chosen.filter(eventSampler(ratio)), chosen);
+    }
+  }
+  assert.deepEqual(numbers.filter(eventSampler(0)), []);
+  assert.equal(numbers.filter(eventSampler(1)).length, numbers.length);
+});
+
+test("A21 only a valid context that somebody records is honoured", () => {
+  const context = { traceId: TRACE, spanId: SPAN, traceFlags: 1, isRemote: true };
+  assert.deepEqual(sampledContext(`00-${TRACE}-${SPAN}-01`), context);
+  assert.deepEqual(sampledContext(`01-${TRACE}-${SPAN}-03-more`), context, "a later version");
+  for (const bad of [
+    `00-${TRACE}-${SPAN}-00`,
+    `00-${TRACE}-${SPAN}`,
+    `ff-${TRACE}-${SPAN}-01`,
+    `00-${"0".repeat(32)}-${SPAN}-01`,
+    `00-${TRACE}-${"0".repeat(16)}-01`,
+    `00-${TRACE.toUpperCase()}-${SPAN}-01`,
+    "",
+  ]) {
+    assert.equal(sampledContext(bad), null, bad);
+  }
+  assert.equal(traceparentOf({ TraceParent: "x" }), "x");
+  assert.equal(traceparentOf({ other: "x" }), undefined);
+});
+
+test("A21 without OpenTelemetry the error names the setting and the way to install it", async () => {
+  const missing = () => Promise.reject(new Error("Cannot find package"));
+  await assert.rejects(
+    loadOtel(missing),
+    /OTEL_EXPORTER_OTLP_ENDPOINT.*npm install @opentelemetry\/api @opentelemetry/,
+  );
+});

@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { freePort } from "../servers/free-port.ts";
+import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
+import { type Receiver, startReceiver } from "../servers/receiver.ts";
+import { until } from "../servers/until.ts";
+import { ORDERS } from "./outbox-tables.ts";
+import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+/** Every secret setting has a value of its own that nothing else contains, some as an address writes them. */
+const CANARIES = {
+  database: "canary-database-p@ss:w/rd",
+  kafka: 'canary-kafka-"quoted"\\back',
+  admin: "canary-admin-token",
+  loki: "canary-loki-password",
+  otel: "canary-otel-key",
+  push: "canary-push-password",
+  collector: "canary-collector-password",
+};
+
+/** As they may stand somewhere: plain, in an address, in JSON, and in the headers that carry them. */
+function spellings(secret: string): string[] {
+  const inJson = JSON.stringify(secret).slice(1, -1);
+  const asLogin = Buffer.from(`me:${secret}`).toString("base64");
+  return [...new Set([secret, encodeURIComponent(secret), encodeURI(secret), inJson, asLogin])];
+}
+
+let server: PostgresServer;
+let folder: string;
+let stages = 0;
+before(async () => {
+  server = await startPostgres({ version: 18 });
+  folder = mkdtempSync(join(tmpdir(), "secrets-"));
+});
+after(async () => {
+  await server[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+async function stage(): Promise<Stage> {
+  stages += 1;
+  return await openStage(server, { database: `secrets_${stages}`, tables: [ORDERS] });
+}
+
+function fileWith(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+function withLogin(address: string, user: string, password: string): string {
+  const url = new URL(address);
+  url.username = user;
+  url.password = password;
+  return url.href;
+}
+
+/** The settings of a service whose every receiver has a secret. */
+async function secretive(databaseUrl: string, receiver: Receiver): Promise<Record<string, string>> {
+  return {
+    DATABASE_URL: withLogin(databaseUrl, new URL(databaseUrl).username, CANARIES.database),
+    OUTBOX_SCHEMAS: "orders",
+    PORT: String(await freePort()),
+    LOG_LEVEL: "trace",
+    LOG_EVENTS: "all",
+    ADMIN_TOKEN_FILE: fileWith("token", `${CANARIES.admin}\n`),
+    LOKI_HOST: receiver.url,
+    LOKI_BASIC_AUTH: `me:${CANARIES.loki}`,
+    ALLOY_PUSH_URL: withLogin(`${receiver.url}/api/v1/write`, "me", CANARIES.push),
+    METRICS_PUSH_INTERVAL: "1s",
+    OTEL_EXPORTER_OTLP_ENDPOINT: withLogin(receiver.url, "me", CANARIES.collector),
+    OTEL_EXPORTER_OTLP_HEADERS: `api-key=${CANARIES.otel}`,
+    OTEL_TRACES_SAMPLER_ARG: "1",
+  };
+}
+
+const KAFKA = { KAFKA_USERNAME: "relay", KAFKA_PASSWORD: CANARIES.kafka, KAFKA_SSL: "false" };
+
+/** Nothing that anybody can see holds a secret. Secrets that the test itself saw arrive where they belong are fine. */
+function requireNone(what: string, text: string): void {
+  for (const secret of Object.values(CANARIES).flatMap(spellings)) {
+    const at = text.indexOf(secret);
+    assert.equal(at, -1, `${what} shows ${secret}: ${text.slice(Math.max(0, at - 200), at + 200)}`);
+  }
+}
+
+/** All that the process says: its output, its answers, and what it pushed. */
+async function checkAll(running: ServiceProcess, receiver: Receiver): Promise<void> {
+  requireNone("the output", running.stdout() + running.stderr());
+  for (const path of ["/", "/health", "/readyz?verbose", "/metrics", "/openapi.json", "/api/v1/status", "/nothing"]) {
+    const { body } = await running.get(path);
+    requireNone(path, body);
+  }
+  requireNone("a push", receiver.requests.map(({ body }) => body.toString("latin1")).join("\n"));
+}
+
+const saysOften = (running: ServiceProcess, receiver: Receiver) =>
+  until("everything has been told and pushed", () => {
+    const paths = new Set(receiver.requests.map(({ path }) => path.replace(/^.*\/(?=\w+$)/, "")));
+    return running.logs().length > 3 && paths.has("push") && paths.has("write");
+  });
+
+describe("secrets of the service", { concurrency: 2 }, () => {
+  test("A20 A21: a service that works shows no secret in log, metrics, answers or pushes", async () => {
+    await using it = await stage();
+    await using receiver = await startReceiver();
+    await using running = startService(["run"], {
+      ...(await secretive(it.relayUrl, receiver)),
+      OUTBOX_DESTINATION: "stdout:",
+    });
+    await running.becomes("healthy");
+    await it.sql("insert into orders.outbox (aggregate_id, event_type, payload) values ('k', 'order.placed', '{}')");
+    await until("it is delivered", () => running.stdout().includes('"order.placed"'));
+    await saysOften(running, receiver);
+    const logins = receiver.requests.map(({ headers }) => headers.authorization ?? "");
+    const basic = (login: string) => `Basic ${Buffer.from(login).toString("base64")}`;
+    for (const password of [CANARIES.loki, CANARIES.push]) {
+      assert.ok(logins.includes(basic(`me:${password}`)), "the secrets were really used");
+    }
+    await checkAll(running, receiver);
+    running.kill("SIGTERM");
+    await running.ended;
+    await until("spans came", () => receiver.requests.some(({ path }) => path === "/v1/traces"));
+    requireNone("the end", running.stdout() + running.stderr());
+    requireNone("the last pushes", receiver.requests.map(({ body }) => body.toString("latin1")).join("\n"));
+  });
+
+  test("A20 A21: nor when brokers, database and receivers cannot be reached or refuse", async () => {
+    await using it = await stage();
+    await using receiver = await startReceiver();
+    await using nobroker = await startReceiver();
+    await using running = startService(["run"], {
+      ...(await secretive(it.relayUrl, receiver)),
+      ...KAFKA,
+      KAFKA_BROKERS: new URL(nobroker.url).host,
+    });
+    await it.sql("insert into orders.outbox (aggregate_id, event_type, payload) values ('k', 'order.placed', '{}')");
+    await running.logged("the outage", ({ event }) => event === "CircuitOpened");
+    await saysOften(running, receiver);
+    receiver.manner = 401;
+    const refusal = await running.logged("the refusal", ({ receiver: told }) => told === "remote_write");
+    assert.match(String(refusal.reason), /it answered 401 .*authorization.*\[redacted\]/);
+    await checkAll(running, receiver);
+
+    const gone = new URL(it.relayUrl);
+    gone.port = String(await freePort());
+    await using waiting = startService(["run"], {
+      ...(await secretive(gone.href, receiver)),
+      OUTBOX_DESTINATION: "stdout:",
+    });
+    await waiting.logged("the database", ({ reason }) => /DATABASE_UNREACHABLE/.test(String(reason)));
+    await checkAll(waiting, receiver);
+  });
+
+  test("A20: nor in what is said of settings that cannot be used", async () => {
+    const wrong: Record<string, Record<string, string>> = {
+      "no address": { DATABASE_URL: `me:${CANARIES.database}@localhost/x` },
+      "a port that is none": { DATABASE_URL: `postgres://me:${CANARIES.admin}@localhost:99999999/x` },
+      "no colon": { LOKI_HOST: "http://localhost:1", LOKI_BASIC_AUTH: CANARIES.loki },
+      "no scheme": { ALLOY_PUSH_URL: `me:${CANARIES.push}@localhost/write` },
+      "no pairs": { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:1", OTEL_EXPORTER_OTLP_HEADERS: CANARIES.otel },
+      "a password without a user": {
+        OUTBOX_DESTINATION: "",
+        KAFKA_BROKERS: "localhost:1",
+        KAFKA_PASSWORD: CANARIES.kafka,
+      },
+      "an unknown scheme": { OUTBOX_DESTINATION: `ftp://me:${CANARIES.push}@localhost` },
+      twice: { ADMIN_TOKEN: CANARIES.admin, ADMIN_TOKEN_FILE: fileWith("other", CANARIES.otel) },
+    };
+    const good = { DATABASE_URL: "postgres://localhost/x", OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: "stdout:" };
+    for (const [what, env] of Object.entries(wrong)) {
+      const { code, stdout, stderr } = await runCommand(["run"], { ...good, PORT: String(await freePort()), ...env });
+      assert.equal(code, 2, `${what}: ${stderr}`);
+      assert.notEqual(stderr, "", what);
+      requireNone(what, stdout + stderr);
+    }
+  });
+});

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { parse, stringify } from "yaml";
+import { LATENCY_BOUNDS_MS } from "../src/core/latency.ts";
+import { Condition } from "../src/telemetry/condition.ts";
+import { Metrics } from "../src/telemetry/metrics.ts";
+import { PushTally } from "../src/telemetry/push-tally.ts";
+import { prometheusProgram } from "./servers/promtool.ts";
+import { anchorsOf } from "./tidy/documents.ts";
+
+const run = promisify(execFile);
+const folder = fileURLToPath(new URL("../deploy/monitoring/", import.meta.url));
+const fileText = (name: string) => readFileSync(join(folder, name), "utf8");
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+interface Rules {
+  readonly groups: readonly { readonly rules: readonly Rule[] }[];
+}
+
+const rules = parse(fileText("alerts.yaml")) as Rules;
+const alerts = rules.groups.flatMap((group) => group.rules);
+
+let promtool: string;
+let scratch: string;
+before(async () => {
+  promtool = await prometheusProgram("promtool");
+  scratch = mkdtempSync(join(tmpdir(), "monitoring-"));
+});
+after(() => rmSync(scratch, { recursive: true }));
+
+test("A12 promtool takes the alert rules, and every case of theirs comes out as written", async () => {
+  await run(promtool, ["check", "rules", "alerts.yaml"], { cwd: folder });
+  await run(promtool, ["test", "rules", "alerts.test.yaml"], { cwd: folder });
+  assert.ok(alerts.length >= 8);
+});
+
+for (const [what, expr] of [
+  ["never true", "vector(1) > 2"],
+  ["always true", "vector(1)"],
+] as const) {
+  test(`A12 the cases notice every rule that is ${what}`, async () => {
+    const spoiled = (group: Rules["groups"][number]) => group.rules.map((rule) => ({ ...rule, expr }));
+    const groups = rules.groups.map((group) => ({ ...group, rules: spoiled(group) }));
+    writeFileSync(join(scratch, "alerts.yaml"), stringify({ groups }));
+    writeFileSync(join(scratch, "alerts.test.yaml"), fileText("alerts.test.yaml"));
+    const told = await run(promtool, ["test", "rules", "alerts.test.yaml"], { cwd: scratch }).then(
+      () => assert.fail("the cases noticed nothing"),
+      ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,
+    );
+    for (const { alert } of alerts) assert.match(told, new RegExp(`alertname: ${alert},`), alert);
+  });
+}
+
+test("A12 every alert has a case in which it is told, and one in which it is not", () => {
+  const { tests } = parse(fileText("alerts.test.yaml")) as {
+    tests: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[];
+  };
+  const cases = tests.flatMap(({ alert_rule_test: checks }) => checks);
+  for (const { alert } of alerts) {
+    const sizes = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts: told }) => told.length);
+    assert.ok(sizes.includes(0) && sizes.some((size) => size > 0), `${alert}: ${sizes}`);
+  }
+});
+
+test("A12 every alert leads to a chapter of the runbook that is there", () => {
+  for (const { alert, annotations } of alerts) {
+    const [path = "", anchor = ""] = (annotations.runbook_url ?? "").split("#");
+    const anchors = anchorsOf(readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), "utf8"));
+    assert.ok(anchors.has(anchor), `${alert}: ${path} has no #${anchor}`);
+  }
+});
+
+/** Every family that the service can show, with samples of each. */
+async function shownNames(): Promise<Set<string>> {
+  const ends = { pipeline: "p", source: "s.t", destination: "d" };
+  const pushes = new PushTally();
+  pushes.expect("loki");
+  const clock = { wallMs: () => 0, monotonicMs: () => 0, sleep: async () => {} };
+  const last = { pending: 1, isEstimate: false, oldestAgeMs: 1, dead: 0 };
+  const metrics = new Metrics({
+    version: "1",
+    condition: new Condition(clock),
+    backlog: async () => [{ source: "s.t", schema: "s", last, lagMs: 1 }],
+    pipelines: () => [ends],
+    pushes,
+  });
+  metrics.listen({
+    on: (name, listener) => {
+      const latency = { counts: [...LATENCY_BOUNDS_MS.map(() => 1), 0], sumMs: 1 };
+      const batch = { pipeline: "p", lane: 0, delivered: 1, failed: 0, durationMs: 1, latency };
+      if (name === "BatchSettled") listener({ name, timestamp: 0, ...batch } as never);
+      return () => {};
+    },
+  });
+  metrics.polled("s.t", 1);
+  const { text } = await metrics.text();
+  metrics.stop();
+  return new Set([...text.matchAll(/^([a-z]\w*)/gm)].map(([, name]) => name!));
+}
+
+const OURS = /\b(?:outbox_relay|process|nodejs)_[a-z_0-9]+\b/g;
+
+test("A11 A12 A21 every metric that the rules and the dashboard ask for is one that the service shows", async () => {
+  const shown = await shownNames();
+  const dashboard = JSON.parse(fileText("dashboard.json")) as {
+    readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];
+    readonly templating: unknown;
+    readonly annotations: unknown;
+  };
+  const asked = [
+    ...alerts.map(({ expr }) => expr),
+    ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+    JSON.stringify([dashboard.templating, dashboard.annotations]),
+  ].flatMap((expr) => expr.match(OURS) ?? []);
+  assert.ok(asked.length > 30);
+  assert.deepEqual(
+    [...new Set(asked)].filter((name) => !shown.has(name)),
+    [],
+  );
+});
+
+test("A11 the page about monitoring names every metric that the service shows, and no other", async () => {
+  const page = readFileSync(fileURLToPath(new URL("../docs/operate/monitoring.md", import.meta.url)), "utf8");
+  const named = new Set(page.match(OURS));
+  const shown = new Set([...(await shownNames())].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")));
+  assert.deepEqual([...named].sort(), [...shown].sort());
+});
+
+test("A21 the dashboard takes any Prometheus as its source, and shows what an operator asks first", () => {
+  const text = fileText("dashboard.json");
+  const dashboard = JSON.parse(text) as { readonly panels: readonly { readonly title: string; readonly id: number }[] };
+  assert.deepEqual([...new Set(text.match(/"uid": "[^"]*"/g))].sort(), [
+    `"uid": "\${datasource}"`,
+    '"uid": "outbox-relay"',
+  ]);
+  const titles = dashboard.panels.map(({ title }) => title).join(", ");
+  for (const wanted of [
+    "Lag",
+    "Events in and out",
+    "Dead letters",
+    "Delivery latency",
+    "Poll duration",
+    "Destinations",
+  ]) {
+    assert.ok(titles.includes(wanted), `${wanted} is not among ${titles}`);
+  }
+  assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
+});
