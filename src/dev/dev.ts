@@ -1,0 +1,195 @@
+import { EXIT } from "../cli/exit.ts";
+import { Signals } from "../cli/signals.ts";
+import { systemClock } from "../core/clock.ts";
+import { migrateUp } from "../postgres/migrations/migrate.ts";
+import { openDatabase } from "../postgres/pool.ts";
+import { ArrivalBook } from "./arrival-book.ts";
+import { DemoDestination } from "./demo-destination.ts";
+import { buildShop, DEMO_ROLE } from "./demo-shop.ts";
+import { startDevServer } from "./dev-server.ts";
+import { requireEmbeddedPostgres } from "./embedded-postgres.ts";
+import { type EmbeddedServer, startEmbeddedServer } from "./embedded-server.ts";
+import { freePort } from "./free-port.ts";
+import { Journal } from "./journal.ts";
+import { type LiveParts, LiveState } from "./live-state.ts";
+import { brokerOf, relayEnvironment } from "./relay-settings.ts";
+import { RelaySupervisor } from "./relay-supervisor.ts";
+import { createScratchFolder, type ScratchFolder } from "./scratch-folder.ts";
+import { ShopFigures } from "./shop-figures.ts";
+import { Shoppers } from "./shoppers.ts";
+import { StatusLines } from "./status-lines.ts";
+import { Switchboard } from "./switchboard.ts";
+import { Terminal } from "./terminal.ts";
+
+interface DevOptions {
+  readonly port: number;
+  /** Orders a second. */
+  readonly rate: number;
+  readonly traffic: boolean;
+}
+
+const READY_LOOK_MS = 30;
+
+/** `outbox-relay dev`: everything on one machine, with a page to watch and to break it. Returns the exit code. */
+export async function runDev(options: DevOptions): Promise<number> {
+  const terminal = new Terminal();
+  const signals = new Signals();
+  const face = new DevFace(options, terminal, await brokerOf(process.env));
+  try {
+    const starting = face.start();
+    starting.catch(() => {});
+    await Promise.race([signals.toEnd, starting.then(() => signals.toEnd)]);
+    terminal.end();
+    terminal.say("stopping: what is on the wire is finished and settled ...");
+    await face.stop();
+    terminal.say("stopped: no process and no data is left");
+    return EXIT.ok;
+  } finally {
+    terminal.end();
+    await face.stop();
+    signals.stop();
+  }
+}
+
+/** All parts of the dev face, started one after the other and stopped in the opposite order. */
+class DevFace {
+  readonly #options: DevOptions;
+  readonly #terminal: Terminal;
+  readonly #stopping = new AbortController();
+  readonly #closers: (() => Promise<void> | void)[] = [];
+  readonly #parts: LiveParts;
+  readonly #live: LiveState;
+  #server: EmbeddedServer | null = null;
+  #relayPort: number | null = null;
+  #starting: Promise<void> | null = null;
+
+  constructor(options: DevOptions, terminal: Terminal, broker: string | null) {
+    this.#options = options;
+    this.#terminal = terminal;
+    const book = new ArrivalBook();
+    this.#parts = {
+      journal: new Journal(({ tone, text }) =>
+        terminal.say(terminal.paint(tone === "bad" ? "yellow" : "dim", `  ${text}`)),
+      ),
+      book,
+      destination: new DemoDestination(book),
+      broker,
+      shoppers: null,
+      figures: null,
+      relays: null,
+      startingWith: "the page",
+    };
+    this.#live = new LiveState(this.#parts);
+  }
+
+  /** Resolves when events flow, or when it was stopped before. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  /** Whatever has been started is put away. Legal to repeat. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#starting?.catch(() => {});
+    for (const close of this.#closers.splice(0).reverse()) await close();
+  }
+
+  async #start(): Promise<void> {
+    requireEmbeddedPostgres();
+    const folder = createScratchFolder();
+    this.#closers.push(() => folder.remove());
+    await this.#showPage();
+    for (const [name, step] of [
+      ["an embedded PostgreSQL", () => this.#startDatabase(folder)],
+      ["the relay", () => this.#startRelay()],
+    ] as const) {
+      if (this.#stopping.signal.aborted) return;
+      this.#parts.startingWith = name;
+      await step();
+    }
+    if (this.#stopping.signal.aborted) return;
+    this.#parts.startingWith = null;
+    await this.#live.tick();
+    this.#terminal.say(`ready in ${process.uptime().toFixed(1)} s. Ctrl-C ends it and leaves nothing behind.`);
+    const lines = new StatusLines(this.#terminal, this.#live);
+    this.#closers.push(() => lines.stop());
+  }
+
+  async #showPage(): Promise<void> {
+    const switchboard = new Switchboard(this.#parts, () => this.#server);
+    const { port } = this.#options;
+    const server = await startDevServer({ live: this.#live, switchboard, relayPort: () => this.#relayPort }, port);
+    this.#closers.push(() => server.close());
+    const { paint } = this.#terminal;
+    this.#terminal.say(`outbox-relay dev: ${paint.call(this.#terminal, ["bold", "cyan"], server.address)}`);
+    if (server.port !== port) this.#terminal.say(`port ${port} is in use, so it is ${server.port}`);
+    if (process.env.DATABASE_URL) {
+      this.#terminal.say("DATABASE_URL is set and not used: the demo has a database of its own");
+    }
+    this.#live.start();
+    this.#closers.push(async () => {
+      await this.#live.stop();
+      this.#parts.journal.stop();
+    });
+  }
+
+  async #startDatabase(folder: ScratchFolder): Promise<void> {
+    this.#server = await startEmbeddedServer(folder);
+    const { url, stop } = this.#server;
+    this.#closers.push(stop);
+    const admin = openDatabase({ url });
+    await migrateUp(admin).finally(() => admin.close());
+    await buildShop(url);
+    const figures = new ShopFigures(url);
+    this.#closers.push(() => figures.close());
+    this.#parts.figures = figures;
+    const { rate, traffic } = this.#options;
+    const { book, broker } = this.#parts;
+    const shoppers = new Shoppers({ url, rate, isShopping: traffic, book: broker === null ? book : null });
+    this.#parts.shoppers = shoppers;
+    this.#closers.push(() => shoppers.stop());
+    shoppers.start();
+    this.#terminal.say(`database: ${url} (try: select * from outbox_relay.relay_state)`);
+    const relayUrl = url.replace("//postgres@", `//${DEMO_ROLE}@`);
+    const [first, second] = [await freePort(), await freePort()];
+    this.#relayPort = first;
+    this.#parts.relays = {
+      first: this.#supervise("The relay", relayEnvironment(process.env, relayUrl, first), folder.path),
+      second: this.#supervise("The second relay", relayEnvironment(process.env, relayUrl, second), folder.path),
+    };
+  }
+
+  #supervise(name: string, env: Readonly<Record<string, string>>, cwd: string): RelaySupervisor {
+    const { broker, destination, journal } = this.#parts;
+    return new RelaySupervisor({
+      name,
+      env,
+      cwd,
+      destination: broker === null ? destination : null,
+      heard: (line) => journal.heard(name, line),
+      wrote: (text) => this.#terminal.say(text),
+      ended: (how) => journal.relayEnded(name, how),
+    });
+  }
+
+  async #startRelay(): Promise<void> {
+    const { broker, relays } = this.#parts;
+    if (relays === null) return;
+    this.#terminal.say(`destination: ${broker ?? "built in, watched on the page; set KAFKA_BROKERS for a broker"}`);
+    const { first: relay, second } = relays;
+    relay.start();
+    this.#closers.push(async () => void (await Promise.all([relay.stop(), second.stop()])));
+    const { signal } = this.#stopping;
+    // A broker of the user's may be away; that is shown, not waited for.
+    const isUp = () => relay.state.state === "running" || broker !== null;
+    const path = broker === null ? "/health" : "/livez";
+    while (!signal.aborted && !(isUp() && (await this.#answers(path)))) await systemClock.sleep(READY_LOOK_MS, signal);
+  }
+
+  async #answers(path: string): Promise<boolean> {
+    const answer = await fetch(`http://127.0.0.1:${this.#relayPort}${path}`).catch(() => null);
+    await answer?.body?.cancel();
+    return answer?.ok ?? false;
+  }
+}

@@ -1,0 +1,62 @@
+import { tmpdir } from "node:os";
+import { CONFIG_FILE_VARIABLE, type Environment } from "../config/environment.ts";
+import { loadConfig } from "../config/load-config.ts";
+import { ENVIRONMENT_NAMES } from "../config/names.ts";
+import { SOURCE_HEADER } from "./destination-wire.ts";
+
+/** The destination in the parent process, as logs and metrics name it. */
+export const DEMO_DESTINATION = "demo";
+
+/** Circuits and holds are looked at often, so that whoever throws a switch sees what it does. */
+export const DEMO_TIMING = { circuitMaxMs: 1_000, reviewMs: 1_000 };
+
+/** Of the settings, those of the destination and of telemetry are the user's; all others are the dev face's own. */
+const PASSED_ON =
+  /^(?:KAFKA_|OUTBOX_DESTINATION|PUBLISHER_|DELIVERY$|TOPIC|KEY_TEMPLATE$|HEADERS_TEMPLATE$|OTEL_|LOKI_|ALLOY_|METRICS_PUSH)/;
+const isSetting = (name: string) => ENVIRONMENT_NAMES.has(name) || name === CONFIG_FILE_VARIABLE;
+
+const BROKER = /^(?:KAFKA_BROKERS|OUTBOX_DESTINATION|PUBLISHER_URL)(?:_FILE)?$/;
+
+function hasBroker(env: Environment): boolean {
+  return Object.keys(env).some((name) => BROKER.test(name) && env[name]);
+}
+
+/** The user's own broker in words; null without one. Throws ConfigProblems when its settings cannot be used. */
+export async function brokerOf(env: Environment): Promise<string | null> {
+  if (!hasBroker(env)) return null;
+  // Nothing is asked of the database here; it need not be there yet.
+  const complete = relayEnvironment(env, "postgres://nobody@127.0.0.1/none", 1);
+  const { config } = await loadConfig({ env: complete, cwd: tmpdir() });
+  const { destination } = config;
+  return destination.kind === "kafka" ? `Kafka at ${destination.options.brokers.join(", ")}` : destination.name;
+}
+
+/** The environment of the relay's process. */
+export function relayEnvironment(env: Environment, databaseUrl: string, port: number): Record<string, string> {
+  const passedOn = Object.entries(env).flatMap(([name, value]) =>
+    value === undefined || (isSetting(name) && !PASSED_ON.test(name)) ? [] : [[name, value] as const],
+  );
+  const demo = {
+    OUTBOX_DESTINATION: "stdout:",
+    DELIVERY: "at-least-once",
+    HEADERS_TEMPLATE: `${SOURCE_HEADER}={schema}.{table}`,
+  };
+  return {
+    ...Object.fromEntries(passedOn),
+    ...(hasBroker(env) ? {} : demo),
+    DATABASE_URL: databaseUrl,
+    OUTBOX_SCHEMAS: "*",
+    SERVICE_NAME: "outbox-relay-dev",
+    HOST: "127.0.0.1",
+    PORT: String(port),
+    LOG_LEVEL: "info",
+    // A killed relay's successor may go on as soon as it is up.
+    LEASE_TIMEOUT: "3s",
+    RETENTION: "10m",
+    RETRY_INITIAL_DELAY_MS: "500ms",
+    RETRY_MAX_DELAY_MS: "5s",
+    MAX_RETRIES: "10",
+    POLL_INTERVAL_MS: "200ms",
+    SHUTDOWN_TIMEOUT_MS: "5s",
+  };
+}

@@ -1,0 +1,32 @@
+import type { LiveState, Snapshot } from "./live-state.ts";
+import type { Terminal } from "./terminal.ts";
+
+const PLAIN_EVERY = 10;
+
+/** The figures of the moment: a line in place on a terminal, elsewhere a plain one every ten seconds. */
+export class StatusLines {
+  readonly #unwatch: () => void;
+  #seen = 0;
+
+  constructor(terminal: Terminal, live: LiveState) {
+    this.#unwatch = live.watch((state) => {
+      const line = lineOf(state);
+      if (line === null) return;
+      if (terminal.isTerminal) terminal.status(line);
+      else if (this.#seen % PLAIN_EVERY === 0) terminal.say(line);
+      this.#seen += 1;
+    });
+  }
+
+  stop(): void {
+    this.#unwatch();
+  }
+}
+
+function lineOf({ samples, sources }: Snapshot): string | null {
+  const last = samples.at(-1);
+  if (last === undefined) return null;
+  const delivered = sources.reduce((sum, source) => sum + source.delivered, 0);
+  const count = (value: number) => Math.round(value).toLocaleString("en-US");
+  return `in ${count(last.in)}/s   out ${count(last.out)}/s   waiting ${count(last.waiting)}   lag ${(last.lagMs / 1_000).toFixed(1)} s   delivered ${count(delivered)}`;
+}

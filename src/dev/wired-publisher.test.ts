@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isRelayError } from "../core/errors.ts";
+import type { Message } from "../core/event.ts";
+import type { Outcome } from "../core/outcome.ts";
+import { ArrivalBook } from "./arrival-book.ts";
+import { DemoDestination } from "./demo-destination.ts";
+import type { ToDestination, ToRelay } from "./destination-wire.ts";
+import { wiredPublisher } from "./wired-publisher.ts";
+
+function message(id: string, key: string, payload = "{}"): Message {
+  const body = Buffer.from(payload);
+  const event = { id, type: "t", key, payload: body, headers: {}, correlationId: null, createdAt: null };
+  return { event, topic: "t", key, headers: { "x-source": "a.outbox" }, payload: body };
+}
+
+/** Both ends in one process. */
+function wired() {
+  const book = new ArrivalBook();
+  const destination = new DemoDestination(book);
+  const sent: ToDestination[] = [];
+  let answer: (message: ToRelay) => void = () => {};
+  const publisher = wiredPublisher("demo", {
+    send: (message) => void sent.push(message),
+    onMessage: (listener) => {
+      answer = listener;
+    },
+  });
+  const publish = async (batch: readonly Message[], signal = new AbortController().signal) => {
+    const outcomes: Outcome[] = [];
+    const publishing = publisher.publish(batch, (index, outcome) => (outcomes[index] = outcome), signal);
+    const last = sent.at(-1);
+    if (last?.kind === "batch") {
+      const taken = await destination.take(last.messages, new AbortController().signal);
+      answer({ kind: "outcomes", batch: last.batch, outcomes: taken! });
+    }
+    await publishing;
+    return outcomes.map(({ kind }) => kind);
+  };
+  return { book, destination, publish, publisher, sent };
+}
+
+test("F6 what the destination refuses keeps the later ones of its key back, and nothing else", async () => {
+  const { book, publish } = wired();
+  const kinds = await publish([
+    message("1", "a"),
+    message("2", "b", '{"poison":true}'),
+    message("3", "b"),
+    message("4", "a"),
+  ]);
+  assert.deepEqual(kinds, ["delivered", "rejected", "skipped", "delivered"]);
+  assert.deepEqual([book.total, book.latest[0]?.source], [2, "a.outbox"]);
+});
+
+test("F6 each fault of the destination does what its switch says", async () => {
+  const { destination, publish } = wired();
+  destination.faults.down = true;
+  assert.deepEqual(await publish([message("1", "a")]), ["retry"]);
+  destination.faults.down = false;
+  destination.faults.flaky = true;
+  const kinds = await publish(Array.from({ length: 30 }, (_, index) => message(`f${index}`, `key${index}`)));
+  assert.equal(kinds.filter((kind) => kind === "retry").length, 3);
+  destination.faults.flaky = false;
+  destination.faults.mended = true;
+  assert.deepEqual(await publish([message("9", "a", '{"poison":true}')]), ["delivered"]);
+});
+
+test("F6 a publish that is given up says so to the destination, and its outcome is unknown", async () => {
+  const { publisher, sent } = wired();
+  const abort = new AbortController();
+  const publishing = publisher.publish([message("1", "a")], () => assert.fail("reported"), abort.signal);
+  abort.abort();
+  await assert.rejects(publishing, (error) => isRelayError(error, "PUBLISH_UNKNOWN"));
+  assert.deepEqual(
+    sent.map(({ kind }) => kind),
+    ["batch", "give up"],
+  );
+  const late = new AbortController();
+  late.abort();
+  assert.equal(await new DemoDestination(new ArrivalBook()).take([], late.signal), null);
+});
