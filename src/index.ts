@@ -1,3 +1,4 @@
+export { defineConfig, type RelayConfig } from "./config/define-config.ts";
 export { type Clock, type Random, systemClock, systemRandom } from "./core/clock.ts";
 export { ERROR_CATALOGUE, type ErrorCode, isRelayError, RelayError } from "./core/errors.ts";
 export type { Headers, Message, OutboxEvent } from "./core/event.ts";

@@ -3,8 +3,11 @@ import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
+import { Coverage } from "./coverage.ts";
+import { chromiumProgram } from "./servers/chromium.ts";
 import { classArchive } from "./servers/kafka-templates.ts";
 import { postgresBinaries } from "./servers/postgres-binaries.ts";
+import { prometheusProgram } from "./servers/promtool.ts";
 
 const concurrentFilesMax = 2;
 const testTimeoutMs = 120_000;
@@ -169,11 +172,14 @@ function reportProgress(running: Iterable<FileResult>): void {
   }
 }
 
-function reportSummary(results: readonly FileResult[]): boolean {
+async function reportSummary(results: readonly FileResult[], coverage: Coverage | null): Promise<boolean> {
   const slowest = results.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, 10);
   if (results.length > 1) console.log("\nslowest files");
   if (results.length > 1) for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs)}  ${file}`);
   const failures = results.flatMap(({ file, failures }) => failures.map(({ name }) => `  ${file}: ${name}`));
+  // Tests that failed have not run all they cover: one thing at a time.
+  const lacking = failures.length === 0 ? await coverage?.check(console.log) : null;
+  if (lacking) failures.push(`  coverage: ${lacking}`);
   if (failures.length > 0) console.log(`\nfailed\n${failures.join("\n")}`);
   const sum = (pick: (result: FileResult) => number): number => results.reduce((total, r) => total + pick(r), 0);
   const passed = sum((result) => result.passed);
@@ -216,13 +222,19 @@ async function prepareServers(): Promise<void> {
   const startedMs = performance.now();
   for (const version of [15, 18] as const) await postgresBinaries(version);
   await classArchive();
+  await prometheusProgram("promtool");
+  await chromiumProgram();
   const tookMs = performance.now() - startedMs;
   if (tookMs > progressEveryMs) console.log(`ready  ${seconds(tookMs)}  the servers, kept for the next time`);
 }
 
-// A few files by name may need no server at all.
+// A few files by name may need no server at all, and cover little.
 if (wanted.length === 0) await prepareServers();
+const coverage = wanted.length === 0 ? new Coverage(process.cwd()) : null;
+if (coverage !== null) process.env.NODE_V8_COVERAGE = coverage.folder;
 await Promise.all(Array.from({ length: concurrentFilesMax }, work));
 clearInterval(progress);
+const isGood = await reportSummary(results, coverage);
+coverage?.[Symbol.dispose]();
 // Not by exitCode: a process that outlived its test file may still hold a pipe to this one.
-process.exit(reportSummary(results) ? 0 : 1);
+process.exit(isGood ? 0 : 1);

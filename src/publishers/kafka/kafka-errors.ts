@@ -1,7 +1,7 @@
 import { RelayError } from "../../core/errors.ts";
 import { type Failed, rejected, retry } from "../../core/outcome.ts";
 import { describeBrokers, type KafkaSettings, secretsOf } from "./kafka-config.ts";
-import { describeCode, meaningOf } from "./kafka-error-codes.ts";
+import { describeCode, meaningOf, nameOf } from "./kafka-error-codes.ts";
 
 /** An error code that a broker sent, and where in its answer it stood. */
 interface BrokerAnswer {
@@ -27,7 +27,8 @@ export function outcomeOf(code: number, topic: string, serverMessage: string | n
   const { scope, isFinal } = meaningOf(code);
   const said = serverMessage === null || serverMessage === "" ? "" : ` (${oneLine(serverMessage)})`;
   const reason = `topic "${topic}": ${describeCode(code)}${said}`;
-  return isFinal ? rejected(reason) : retry(reason, { scope });
+  const errorType = nameOf(code) ?? "UNKNOWN_KAFKA_CODE";
+  return isFinal ? rejected(reason, { errorType }) : retry(reason, { scope, errorType });
 }
 
 /** All error codes of brokers in a client's error; empty when no broker answered. */
@@ -49,7 +50,7 @@ export function responseIn(error: unknown): unknown {
 
 /** For an error before anything was sent: no broker could be reached, or none let us in. */
 export function unreachable(settings: KafkaSettings, error: unknown): Failed {
-  return retry(connectionReason(settings, error), { scope: "destination" });
+  return retry(connectionReason(settings, error), { scope: "destination", error });
 }
 
 export function unreachableError(settings: KafkaSettings, error: unknown): RelayError {

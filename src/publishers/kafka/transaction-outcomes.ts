@@ -77,7 +77,7 @@ export function outcomesOfSilence(
   settings: KafkaSettings,
   error: unknown,
 ): readonly Outcome[] {
-  const outcome = retry(connectionReason(settingsAsAsked(settings, error), error), { scope: "destination" });
+  const outcome = retry(connectionReason(settingsAsAsked(settings, error), error), { scope: "destination", error });
   return messages.map(() => outcome);
 }
 
@@ -127,6 +127,7 @@ function blamed(refusal: Refusal, { settings, limits, counts }: RefusalContext):
     const reason = connectionReason(settings, refusal.error);
     const outcome = retry(`topic "${topic}": the leader of a partition cannot be reached: ${reason}`, {
       scope: "topic",
+      error: refusal.error,
     });
     return items.map((item) => [item, outcome]);
   }
@@ -149,7 +150,10 @@ function blamed(refusal: Refusal, { settings, limits, counts }: RefusalContext):
 /** No message is to blame. Throws when a person has to do something about it. */
 function ledgerRefused(refusal: Refusal, settings: KafkaSettings): Failed {
   const { topic } = settings.ledger;
-  if (refusal.kind === "unsent") return retry(connectionReason(settings, refusal.error), { scope: "destination" });
+  if (refusal.kind === "unsent") {
+    const { error } = refusal;
+    return retry(connectionReason(settings, error), { scope: "destination", error });
+  }
   const { code } = refusal.answer;
   const { bytes } = refusal.batch;
   if (PRODUCER_GONE.has(code)) throw new Error(`topic "${topic}": ${describeCode(code)}`);

@@ -67,7 +67,7 @@ function write(stream: Writable, line: string, done: (error: Error | null) => vo
 }
 
 function unwritable(error: Error) {
-  return retry(`the stream cannot be written: ${reasonOf(error)}`, { scope: "destination" });
+  return retry(`the stream cannot be written: ${reasonOf(error)}`, { scope: "destination", error });
 }
 
 /** The payload stays opaque: a JSON string of its text, or base64 where it is no text. */
