@@ -1,6 +1,7 @@
 import { type BenchServers, startBenchServers } from "../bench-servers.ts";
 import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
 import { countArrivals, inspectTopic, requireEachOnce } from "../kafka-consumer.ts";
+import { measureParts } from "../measure-parts.ts";
 import { type FillOptions, fillTable } from "../outbox-tables.ts";
 import { messagesOf, rawSend } from "../raw-kafka.ts";
 import { rawPostgres } from "../raw-postgres.ts";
@@ -28,18 +29,11 @@ export const drainKafka: Scenario = async (options) => {
   await using servers = await startBenchServers();
   const { postgres, kafka, freshTopic } = servers;
   const stage = { ...options, postgres, kafka, freshTopic };
-  const parts: Record<string, () => Promise<Figure[]>> = {
+  return await measureParts(options, {
     "200 B": () => drain(stage, 200),
     "1 KB": () => drain(stage, 1_000),
     ...(options.peers ? { peers: () => drainBesidePeers(stage) } : {}),
-  };
-  const figures: Figure[] = [];
-  for (const [name, run] of Object.entries(parts)) {
-    if (!name.includes(options.only)) continue;
-    options.say(`measuring: ${name}`);
-    for (const figure of await run()) figures.push({ ...figure, name: `${name}: ${figure.name}` });
-  }
-  return figures;
+  });
 };
 
 /** Everything in turn, in every round the other way round, because the machine's mood changes; the best of each. */

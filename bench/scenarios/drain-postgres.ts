@@ -1,5 +1,6 @@
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
 import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
+import { measureParts } from "../measure-parts.ts";
 import { type FillOptions, fillTable, type TableKind } from "../outbox-tables.ts";
 import { rawPostgres } from "../raw-postgres.ts";
 import { compileRelay, prepareDatabase, runRelay } from "../relay-run.ts";
@@ -31,7 +32,7 @@ export const drainPostgres: Scenario = async (options) => {
   await compileRelay();
   await prepareDatabase(postgres);
   const stage = { ...options, postgres };
-  const parts: Record<string, () => Promise<Figure[]>> = {
+  return await measureParts(options, {
     "flag 200 B": () => drain(stage, "flag", 200),
     "flag 1 KB": () => drain(stage, "flag", 1_000),
     "openoutbox 200 B": () => drain(stage, "openoutbox", 200),
@@ -40,14 +41,7 @@ export const drainPostgres: Scenario = async (options) => {
     "bulk insert": () => bulkInsert(stage),
     idle: () => idle(stage),
     memory: () => memory(stage),
-  };
-  const figures: Figure[] = [];
-  for (const [name, run] of Object.entries(parts)) {
-    if (!name.includes(options.only)) continue;
-    options.say(`measuring: ${name}`);
-    for (const figure of await run()) figures.push({ ...figure, name: `${name}: ${figure.name}` });
-  }
-  return figures;
+  });
 };
 
 const filling = (stage: Stage, payloadBytes: number, rows = ROWS): FillOptions => ({

@@ -1,5 +1,5 @@
-import { connect } from "node:net";
 import type { Clock } from "../core/clock.ts";
+import { canConnect } from "../operations/can-connect.ts";
 
 const PATIENCE_MS = 1_000;
 /** Rarely while all is well: brokers log connections that say nothing. */
@@ -34,7 +34,7 @@ export class BrokerCheck {
   }
 
   async #ask(): Promise<boolean> {
-    const answers = await Promise.all(this.#brokers.map(canConnect));
+    const answers = await Promise.all(this.#brokers.map((broker) => canConnect(broker, PATIENCE_MS)));
     this.#know(answers.includes(true));
     return this.#reachable;
   }
@@ -43,19 +43,4 @@ export class BrokerCheck {
     this.#reachable = reachable;
     this.#untilMs = this.#clock.monotonicMs() + (reachable ? GOOD_FOR_MS : BAD_FOR_MS);
   }
-}
-
-function canConnect(broker: string): Promise<boolean> {
-  const at = broker.lastIndexOf(":");
-  const host = broker.slice(0, at).replace(/^\[(.*)\]$/, "$1");
-  return new Promise((resolve) => {
-    const socket = connect({ host, port: Number(broker.slice(at + 1)), timeout: PATIENCE_MS });
-    const end = (answer: boolean) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.once("connect", () => end(true));
-    socket.once("timeout", () => end(false));
-    socket.once("error", () => end(false));
-  });
 }

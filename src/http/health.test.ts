@@ -6,22 +6,9 @@ import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
 import { BrokerCheck } from "./broker-check.ts";
 import { DatabaseCheck } from "./database-check.ts";
-import { type HealthFacts, healthOf, readinessOf } from "./health.ts";
+import { healthOf, readinessOf } from "./health.ts";
+import { FACTS, NOW } from "./health-fixture.test.ts";
 
-const NOW = Date.parse("2026-01-10T12:00:00Z");
-const FACTS: HealthFacts = {
-  service: "outbox-relay",
-  nowMs: NOW,
-  uptimeS: 3_600,
-  database: { answers: true, reason: null },
-  lastPollMs: NOW - 1_000,
-  pollIntervalMs: 500,
-  broken: [],
-  circuits: [],
-  unreachable: [],
-  backlog: [],
-  remarks: [],
-};
 const counted = (pending: number, isEstimate = false) => ({
   source: "a.outbox",
   schema: "a",

@@ -2,21 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { freePort } from "../../test/servers/free-port.ts";
 import { isRelayError, RelayError } from "../core/errors.ts";
-import { type HealthFacts, healthOf, readinessOf } from "./health.ts";
+import { healthOf, readinessOf } from "./health.ts";
+import { FACTS } from "./health-fixture.test.ts";
 import { type HttpFaces, type HttpServer, startHttpServer } from "./server.ts";
-
-const FACTS: Omit<HealthFacts, "database"> = {
-  service: "outbox-relay",
-  nowMs: 1_000,
-  uptimeS: 1,
-  lastPollMs: 1_000,
-  pollIntervalMs: 500,
-  broken: [],
-  circuits: [],
-  unreachable: [],
-  backlog: [],
-  remarks: [],
-};
 
 let http: HttpServer;
 let port: number;

@@ -39,6 +39,11 @@ export interface Grant {
   readonly lane: number;
   readonly owner: string;
   readonly epoch: bigint;
+  /**
+   * The line of the database's history in which it was given. A failover begins another: what was read before may be
+   * gone, and its id may be given out again. Absent where the source knows no failover.
+   */
+  readonly timeline?: string;
 }
 
 export interface LaneState {
@@ -46,6 +51,8 @@ export interface LaneState {
   readonly owner: string | null;
   readonly epoch: bigint;
   readonly settledBatch: bigint;
+  /** Of the database that was asked. Absent where it does not say. */
+  readonly timeline?: string;
 }
 
 export interface Takeover {

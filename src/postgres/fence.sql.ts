@@ -1,7 +1,6 @@
 import type { Grant, Settlement } from "../ports/queue-store.ts";
 import { grantCondition } from "./grant-condition.ts";
 import { quoteLiteral } from "./identifiers.ts";
-
 import type { RelayTables } from "./relay-tables.ts";
 
 interface Fence {

@@ -8,6 +8,7 @@ import { releaseLaneSql } from "./release-lane.sql.ts";
 import type { Row, Session } from "./session.ts";
 import { surveySql } from "./survey.sql.ts";
 import { takeLanesSql } from "./take-lanes.sql.ts";
+import { timelineSql } from "./timeline.ts";
 import { glance, statement, transaction } from "./transaction.ts";
 
 /** A lane that has just changed hands. */
@@ -37,10 +38,10 @@ export async function survey(database: Database, pipeline: string): Promise<Surv
     database.pool,
     context,
     database.timeouts.statementMs,
-    surveySql(database.tables, pipeline),
+    surveySql(database.tables, pipeline, await timelineSql(database)),
   );
   const instances = rows.filter((row) => row[0] === null).map((row) => row[1] ?? "");
-  const lanes = rows.filter((row) => row[0] !== null && row[0] !== PAUSE_ROW).map(laneStateOf);
+  const lanes = rows.filter((row) => row[0] !== null && row[0] !== PAUSE_ROW).map((row) => laneStateOf(row, row[4]));
   return { instances: instances.sort(), lanes, pause: pauseOf(rows.find((row) => row[0] === PAUSE_ROW)) };
 }
 
@@ -50,13 +51,18 @@ function pauseOf(row: Row | undefined): Pause | null {
 }
 
 /** `lane, owner, epoch, settled_batch`, as every statement that reads lanes selects them. */
-export function laneStateOf([lane, owner, epoch, settledBatch]: Row): LaneState {
+export function laneStateOf([lane, owner, epoch, settledBatch]: Row, timeline?: string | null): LaneState {
   return {
+    ...timelineField(timeline),
     lane: Number(lane),
     owner: owner ?? null,
     epoch: BigInt(epoch ?? 0),
     settledBatch: BigInt(settledBatch ?? 0),
   };
+}
+
+function timelineField(timeline: string | null | undefined): { readonly timeline?: string } {
+  return timeline == null ? {} : { timeline };
 }
 
 export async function takeOver(
@@ -67,11 +73,17 @@ export async function takeOver(
   onTaken?: OnTaken,
 ): Promise<readonly Takeover[]> {
   const { tables } = database;
+  const timeline = await timelineSql(database);
   return await transaction(database.pool, writeSettings(database, "taking lanes over"), async (session) => {
     const locked = await session.rows(lockFreeLanesSql(tables), [pipeline, owner, lanes]);
     if (locked.length === 0) return [];
     const formerOwners = new Map(locked.map((row) => [Number(row[0]), row[1] ?? null]));
-    const rows = await session.rows(takeLanesSql(tables), [pipeline, owner, [...formerOwners.keys()], laneCount]);
+    const rows = await session.rows(takeLanesSql(tables, timeline), [
+      pipeline,
+      owner,
+      [...formerOwners.keys()],
+      laneCount,
+    ]);
     const taken = rows.map((row) => {
       const formerOwner = formerOwners.get(Number(row[0])) ?? null;
       return { lane: Number(row[0]), formerOwner, died: formerOwner !== null && formerOwner !== owner };
@@ -83,8 +95,8 @@ export async function takeOver(
       pipeline,
       taken.map(({ lane }) => lane),
     );
-    return rows.map(([lane, epoch, settledBatch, crashes, ledgeredBatch]) => ({
-      grant: { lane: Number(lane), owner, epoch: BigInt(epoch ?? 0) },
+    return rows.map(([lane, epoch, settledBatch, crashes, ledgeredBatch, line]) => ({
+      grant: { lane: Number(lane), owner, epoch: BigInt(epoch ?? 0), ...timelineField(line) },
       settledBatch: BigInt(settledBatch ?? 0),
       ledgeredBatch: BigInt(ledgeredBatch ?? 0),
       crashes: Number(crashes),

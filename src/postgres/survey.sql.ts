@@ -5,11 +5,15 @@ import type { RelayTables } from "./relay-tables.ts";
  * Living instances (lane is null), lanes, and the pause if there is one (lane is -1), in one snapshot. An expired instance that
  * nobody reaped yet is no longer one.
  */
-export const surveySql = ({ instances, lanes, pipelines }: RelayTables, pipeline: string): string => `
+export const surveySql = (
+  { instances, lanes, pipelines }: RelayTables,
+  pipeline: string,
+  timeline: string | null,
+): string => `
 select null::int as lane, id::text as owner, null::bigint as epoch, null::bigint as settled_batch, null as reason
 from ${instances} where ${quoteLiteral(pipeline)} = any(pipelines) and alive_until > clock_timestamp()
 union all
-select lane, owner::text, epoch, settled_batch, null from ${lanes} where pipeline = ${quoteLiteral(pipeline)}
+select lane, owner::text, epoch, settled_batch, ${timeline} from ${lanes} where pipeline = ${quoteLiteral(pipeline)}
 union all
 select -1, coalesce(paused_by, ''), lanes_wanted, null, pause_reason from ${pipelines}
 where name = ${quoteLiteral(pipeline)} and paused_at is not null

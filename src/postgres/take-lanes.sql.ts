@@ -10,7 +10,7 @@ import type { RelayTables } from "./relay-tables.ts";
  * Whoever still counts with another number of lanes gets none: it would look for the events of one lane in another.
  * That number changes only under the lock of every lane. Takes the parameters of `lockFreeLanesSql` and `$4` the number.
  */
-export const takeLanesSql = ({ lanes, instances, pipelines }: RelayTables): string => `
+export const takeLanesSql = ({ lanes, instances, pipelines }: RelayTables, timeline: string | null): string => `
 update ${lanes} l set
   crashes = l.crashes + (case when l.owner <> $2::uuid then 1 else 0 end),
   owner = $2::uuid,
@@ -19,4 +19,4 @@ where l.pipeline = $1 and l.lane = any($3::int[])
   and (l.owner is null or l.owner = $2::uuid or not exists (select from ${instances} i where i.id = l.owner))
   and exists (select from ${instances} i where i.id = $2::uuid)
   and exists (select from ${pipelines} p where p.name = $1 and p.lanes = $4::int)
-returning l.lane, l.epoch, l.settled_batch, l.crashes, l.ledgered_batch`;
+returning l.lane, l.epoch, l.settled_batch, l.crashes, l.ledgered_batch, ${timeline}`;

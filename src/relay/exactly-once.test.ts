@@ -154,9 +154,9 @@ test("A2 a destination that asks to wait for one topic only holds that topic's e
   assert.deepEqual(ids().sort(), ALL);
 });
 
-test("G2 a drain waits for the lease of an instance that died, and delivers what it left", async () => {
-  const { source, relayOf, insert, ids } = stage({ timing: { ...QUICK, leaseMs: 600, leaseMarginMs: 100 } });
-  const dead = "00000000-0000-4000-8000-000000000001";
+/** An instance that does nothing holds both lanes as long as its lease lasts. */
+async function letAnotherOwnTheLanes(source: ReturnType<typeof memorySource>, leaseMs: number): Promise<void> {
+  const id = "00000000-0000-4000-8000-000000000001";
   const store = source.pipeline({
     name: "memory->out",
     types: null,
@@ -166,8 +166,13 @@ test("G2 a drain waits for the lease of an instance that died, and delivers what
     headersMax: 9,
   });
   await store.prepare();
-  await source.membership.join({ id: dead, name: "dead", leaseMs: 600, pipelines: ["memory->out"] });
-  await store.takeOver(dead, [0, 1]);
+  await source.membership.join({ id, name: "another", leaseMs, pipelines: ["memory->out"] });
+  await store.takeOver(id, [0, 1]);
+}
+
+test("G2 a drain waits for the lease of an instance that died, and delivers what it left", async () => {
+  const { source, relayOf, insert, ids } = stage({ timing: { ...QUICK, leaseMs: 600, leaseMarginMs: 100 } });
+  await letAnotherOwnTheLanes(source, 600);
   insert(...ALL);
   await using relay = relayOf();
   const report = await relay.drain();
@@ -177,18 +182,7 @@ test("G2 a drain waits for the lease of an instance that died, and delivers what
 
 test("G2 a drain says what waits in the lanes of an instance that lives on", async () => {
   const { source, relayOf, insert } = stage({ timing: { ...QUICK, leaseMs: 600, leaseMarginMs: 100 } });
-  const other = "00000000-0000-4000-8000-000000000002";
-  const store = source.pipeline({
-    name: "memory->out",
-    types: null,
-    lanes: 2,
-    attemptsMax: 9,
-    payloadBytesMax: 99,
-    headersMax: 9,
-  });
-  await store.prepare();
-  await source.membership.join({ id: other, name: "other", leaseMs: 60_000, pipelines: ["memory->out"] });
-  await store.takeOver(other, [0, 1]);
+  await letAnotherOwnTheLanes(source, 60_000);
   insert(...ALL);
   await using relay = relayOf();
   assert.equal((await relay.drain()).elsewhere, ALL.length);

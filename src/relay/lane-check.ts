@@ -3,10 +3,12 @@ import type { Grant, LaneState } from "../ports/queue-store.ts";
 
 /**
  * Whether a lane is what its owner believes it to be. One in other hands is not, and neither is one behind what was
- * acknowledged before the look began: the database forgot its last commits, and with them what memory takes for done.
+ * acknowledged before the look began, or in another line of the database's history: it may have forgotten its last
+ * commits, and with them what memory takes for done or for waiting.
  */
 export function isAsLeft(grant: Grant, settledBatch: bigint, seen: LaneState | undefined): boolean {
-  return seen?.owner === grant.owner && seen.epoch === grant.epoch && seen.settledBatch >= settledBatch;
+  if (seen?.owner !== grant.owner || seen.epoch !== grant.epoch) return false;
+  return seen.settledBatch >= settledBatch && (seen.timeline ?? grant.timeline) === grant.timeline;
 }
 
 export function strayed(pipeline: string, lane: number): RelayError {

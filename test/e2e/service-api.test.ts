@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import type { ChangeReport } from "../../src/operations/dead-letter-change.ts";
 import type { DeadLetterGroup, ShownDeadLetter } from "../../src/operations/dead-letter-list.ts";
 import type { EventPage } from "../../src/operations/event-list.ts";
@@ -9,17 +9,13 @@ import type { ShownEvent } from "../../src/operations/event-show.ts";
 import type { ReplayPlan } from "../../src/operations/replay-plan.ts";
 import type { Status } from "../../src/operations/status.ts";
 import { freePort } from "../servers/free-port.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
 import { type DeadLetterStage, deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
 import { type Ask, apiClient, type OpenApiDocument, requireValid } from "./openapi-client.ts";
 import type { ServiceProcess } from "./service-process.ts";
+import { serverOfFile } from "./service-stage.ts";
 
-let server: PostgresServer;
-before(async () => {
-  server = await startPostgres({ version: 18 });
-});
-after(() => server[Symbol.asyncDispose]());
+const server = serverOfFile();
 
 const FLAG = "orders.outbox";
 const OPEN = "public.openoutbox_events";
@@ -46,7 +42,7 @@ async function startApi(it: DeadLetterStage, env: Readonly<Record<string, string
 
 describe("the HTTP API", { concurrency: 3 }, () => {
   test("G4 A21 A18: everything that is documented answers as documented, on a service at work", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const { running, document, ask } = await startApi(it);
     await using _ = running;
     requireValid(document);
@@ -83,7 +79,7 @@ describe("the HTTP API", { concurrency: 3 }, () => {
   });
 
   test("G4 D5 F2: dead letters are replayed and discarded over HTTP, in order, and nothing by an oversight", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const { running, ask } = await startApi(it);
     await using _ = running;
     const replay = (body: object) => ask<Change>("POST", "/api/v1/dead-letters/replay", { body });
@@ -109,7 +105,7 @@ describe("the HTTP API", { concurrency: 3 }, () => {
   });
 
   test("G4: a pipeline is paused and resumed over HTTP", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const { running, ask } = await startApi(it);
     await using _ = running;
     await running.becomes("healthy");
@@ -126,7 +122,7 @@ describe("the HTTP API", { concurrency: 3 }, () => {
   });
 
   test("G4: beyond this machine the API is off, or needs the token; health and metrics never; the log says which", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const off = await startApi(it, { HOST: "0.0.0.0" });
     await using _off = off.running;
     await off.running.logged("that it is off", ({ message }) => /API and console are off/.test(String(message)));
@@ -152,7 +148,7 @@ describe("the HTTP API", { concurrency: 3 }, () => {
   });
 
   test("G4: on this machine a page of another site neither reads under a made-up name nor changes anything", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const { running, address } = await startApi(it);
     await using _ = running;
     await running.logged("that it is open", ({ message }) => /open to this machine alone/.test(String(message)));

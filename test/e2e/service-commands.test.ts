@@ -1,25 +1,15 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { BILLING, ORDERS } from "./outbox-tables.ts";
 import { runCommand } from "./service-process.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { serverOfFile, stagesOn } from "./service-stage.ts";
+import type { Stage } from "./stage.ts";
 
-let server: PostgresServer;
-let stages = 0;
-before(async () => {
-  server = await startPostgres({ version: 18 });
-});
-after(() => server[Symbol.asyncDispose]());
-
-/** A database of its own, with the tables of two services and the relay's schema and role. */
-async function stage(): Promise<Stage> {
-  stages += 1;
-  return await openStage(server, { database: `commands_${stages}`, tables: [ORDERS, BILLING] });
-}
+const server = serverOfFile();
+const stage = stagesOn(server, "commands", [ORDERS, BILLING]);
 
 async function insert({ sql }: Stage, table: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => randomUUID());
@@ -142,14 +132,14 @@ describe("outbox-relay run --once", { concurrency: 2 }, () => {
 
 describe("the relay's schema", { concurrency: 2 }, () => {
   test("G3: run refuses a missing and an older schema and names the command; --migrate does it", async () => {
-    await server.createDatabase("bare");
-    const env = { DATABASE_URL: server.databaseUrl("bare"), OUTBOX_SCHEMAS: "*", OUTBOX_DESTINATION: "stdout:" };
+    await server().createDatabase("bare");
+    const env = { DATABASE_URL: server().databaseUrl("bare"), OUTBOX_SCHEMAS: "*", OUTBOX_DESTINATION: "stdout:" };
     const missing = await runCommand(["run", "--once"], env);
     assert.equal(missing.code, 2);
     assert.match(missing.stderr, /"outbox_relay" is not there \[SCHEMA_MISSING\].*\n.*`outbox-relay migrate up`/);
     const migrated = await runCommand(["run", "--once", "--migrate"], env);
     assert.equal(migrated.code, 0, migrated.stderr);
-    await server.query(
+    await server().query(
       "delete from outbox_relay.schema_versions where version = (select max(version) from outbox_relay.schema_versions)",
       [],
       "bare",
@@ -160,11 +150,11 @@ describe("the relay's schema", { concurrency: 2 }, () => {
   });
 
   test("G3: migrate up, status and down by environment; --sql prints what psql can run", async () => {
-    await server.createDatabase("by_hand");
-    const env = { DATABASE_URL: server.databaseUrl("by_hand"), DATABASE_SCHEMA: "my_relay" };
+    await server().createDatabase("by_hand");
+    const env = { DATABASE_URL: server().databaseUrl("by_hand"), DATABASE_SCHEMA: "my_relay" };
     const printed = await runCommand(["migrate", "up", "--sql"], { DATABASE_SCHEMA: "my_relay" });
     assert.equal(printed.code, 0, printed.stderr);
-    await server.query(printed.stdout, [], "by_hand");
+    await server().query(printed.stdout, [], "by_hand");
     const status = await runCommand(["migrate", "status", "-o", "json"], env);
     const { version, newest, pending } = JSON.parse(status.stdout) as { version: number; newest: number; pending: [] };
     assert.deepEqual([version, pending], [newest, []]);
@@ -182,7 +172,7 @@ describe("the relay's schema", { concurrency: 2 }, () => {
 describe("settings that cannot be used", { concurrency: 2 }, () => {
   test("A14: every fault is named at once, with what to write, and nothing is started: exit 2", async () => {
     const { code, stderr, stdout } = await runCommand(["run"], {
-      DATABASE_URL: server.url,
+      DATABASE_URL: server().url,
       OUTBOX_SCHEMAS: "a",
       KAFKA_BROKER: "localhost:9092",
       KAFKA_SSL: "flase",
@@ -214,9 +204,9 @@ describe("settings that cannot be used", { concurrency: 2 }, () => {
   });
 
   test("a role that may not log in, and an unknown command, are exit 2", async () => {
-    await server.query("create role locked_out nologin");
+    await server().query("create role locked_out nologin");
     const env = { OUTBOX_SCHEMAS: "a", OUTBOX_DESTINATION: "stdout:", PORT: String(await freePort()) };
-    const refused = await runCommand(["run"], { ...env, DATABASE_URL: server.databaseUrl("postgres", "locked_out") });
+    const refused = await runCommand(["run"], { ...env, DATABASE_URL: server().databaseUrl("postgres", "locked_out") });
     assert.equal(refused.code, 2, refused.stderr);
     assert.match(refused.stderr, /role "locked_out" is not permitted to log in.*\[DATABASE_REFUSED\]/);
     const unknown = await runCommand(["rnu"], {});
@@ -233,7 +223,7 @@ describe("outbox-relay grants", () => {
     await using it = await stage();
     const ids = await insert(it, "orders.outbox", 3);
     const owner = { DATABASE_URL: it.url, OUTBOX_SCHEMAS: "orders,billing", OUTBOX_DESTINATION: "stdout:" };
-    const role = `least "${stages}"`;
+    const role = 'least "quoted"';
     const printed = await runCommand(["grants", role], owner);
     assert.equal(printed.code, 0, printed.stderr);
     const quoted = role.replaceAll('"', '""');

@@ -3,25 +3,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";
 import { runCommand, startService } from "./service-process.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { serverOfFile, stagesOn } from "./service-stage.ts";
+import type { Stage } from "./stage.ts";
 
-let server: PostgresServer;
-let stages = 0;
-before(async () => {
-  server = await startPostgres({ version: 18 });
-});
-after(() => server[Symbol.asyncDispose]());
-
-async function stage(): Promise<Stage> {
-  stages += 1;
-  return await openStage(server, { database: `config_${stages}`, tables: [ORDERS] });
-}
+const stage = stagesOn(serverOfFile(), "config", [ORDERS]);
 
 /** A folder of its own with a config file in it. */
 function folderWith(files: Readonly<Record<string, string>> = {}) {

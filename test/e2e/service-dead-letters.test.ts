@@ -1,22 +1,18 @@
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { discardDeadLetters } from "../../src/operations/dead-letter-discard.ts";
 import type { EventFilter } from "../../src/operations/event-filter.ts";
 import { type EventPage, listEvents } from "../../src/operations/event-list.ts";
 import { replay } from "../../src/operations/replay.ts";
 import type { Status } from "../../src/operations/status.ts";
 import { type Database, openDatabase } from "../../src/postgres/pool.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
 import { deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
 import { startService } from "./service-process.ts";
+import { serverOfFile } from "./service-stage.ts";
 import type { Stage } from "./stage.ts";
 
-let server: PostgresServer;
-before(async () => {
-  server = await startPostgres({ version: 18 });
-});
-after(() => server[Symbol.asyncDispose]());
+const server = serverOfFile();
 
 const FLAG = "orders.outbox";
 const OPEN = "public.openoutbox_events";
@@ -25,7 +21,7 @@ const NOTICED_MS = 15_000;
 
 describe("dead letters", { concurrency: 3 }, () => {
   test("F2 D5 A10: a replayed head goes out before what is parked behind it, soon, with a relay running", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     await using running = await it.run();
     const { a1 } = await it.write(FLAG, "a1! a2 b1 a3");
     await untilDead(it, 1);
@@ -40,7 +36,7 @@ describe("dead letters", { concurrency: 3 }, () => {
   });
 
   test("F2 D5 B5: a replayed Open Outbox row is PENDING again and goes out before what its death kept back", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     await using running = await it.run({ ON_EXHAUSTED: "park" });
     const { c1 } = await it.write(OPEN, "c1! c2 d1 c3");
     await untilDead(it, 1);
@@ -59,7 +55,7 @@ describe("dead letters", { concurrency: 3 }, () => {
   });
 
   test("F2 D5: a discarded head is never sent, what waited behind it goes on, its copy keeps who and why", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     await using running = await it.run({ ON_EXHAUSTED: "park" });
     await it.write(FLAG, "a1! a2");
     await it.write(OPEN, "c1! c2");
@@ -91,7 +87,7 @@ describe("dead letters", { concurrency: 3 }, () => {
   });
 
   test("D5 F2 A10: without a relay the next one does it: what dies again waits again, what is mended goes in order", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const names = { [FLAG]: "a1! a2", [OPEN]: "c1! c2", [WORKER]: "w1! w2 w3" };
     const ids: Record<string, string> = {};
     for (const [table, events] of Object.entries(names)) Object.assign(ids, await it.write(table, events));
@@ -132,7 +128,7 @@ describe("dead letters", { concurrency: 3 }, () => {
   });
 
   test("G6 D5: the commands tell what is there, ask before they act, and end with the code that says how it went", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const { a1, a2, b1 } = await it.write(FLAG, "a1! a2 b1! d1");
     const { c1 } = await it.write(OPEN, "c1! c2");
     assert.equal((await it.command("run", "--once")).code, 5);
@@ -183,7 +179,7 @@ describe("dead letters", { concurrency: 3 }, () => {
   });
 
   test("G6: events are listed by state, key, type and time, page by page, shown whole and followed", async () => {
-    await using it = await deadLetterStage(server);
+    await using it = await deadLetterStage(server());
     const { a1, a2 } = await it.write(FLAG, "a1! a2 b1 b2 b3");
     await it.write(OPEN, "c1");
     assert.equal((await it.command("run", "--once")).code, 5);

@@ -2,28 +2,18 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
 import { startKafka } from "../servers/kafka.ts";
 import { headerText, readTopic } from "../servers/kafka-reader.ts";
 import { startSecureKafka } from "../servers/kafka-secure.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
 import { BILLING, ORDERS } from "./outbox-tables.ts";
 import { runCommand, startService } from "./service-process.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { serverOfFile, stagesOn } from "./service-stage.ts";
+import type { Stage } from "./stage.ts";
 
-let server: PostgresServer;
-let stages = 0;
-before(async () => {
-  server = await startPostgres({ version: 18 });
-});
-after(() => server[Symbol.asyncDispose]());
-
-async function stage(): Promise<Stage> {
-  stages += 1;
-  return await openStage(server, { database: `kafka_${stages}`, tables: [ORDERS, BILLING] });
-}
+const stage = stagesOn(serverOfFile(), "kafka", [ORDERS, BILLING]);
 
 interface Row {
   readonly id: string;

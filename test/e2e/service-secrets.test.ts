@@ -4,12 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { type Receiver, startReceiver } from "../servers/receiver.ts";
 import { until } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";
 import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { serverOfFile, stagesOn } from "./service-stage.ts";
 
 /** Every secret setting has a value of its own that nothing else contains, some as an address writes them. */
 const CANARIES = {
@@ -29,22 +28,12 @@ function spellings(secret: string): string[] {
   return [...new Set([secret, encodeURIComponent(secret), encodeURI(secret), inJson, asLogin])];
 }
 
-let server: PostgresServer;
+const stage = stagesOn(serverOfFile(), "secrets", [ORDERS]);
 let folder: string;
-let stages = 0;
-before(async () => {
-  server = await startPostgres({ version: 18 });
+before(() => {
   folder = mkdtempSync(join(tmpdir(), "secrets-"));
 });
-after(async () => {
-  await server[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
-});
-
-async function stage(): Promise<Stage> {
-  stages += 1;
-  return await openStage(server, { database: `secrets_${stages}`, tables: [ORDERS] });
-}
+after(() => rmSync(folder, { recursive: true }));
 
 function fileWith(name: string, content: string): string {
   const path = join(folder, name);

@@ -1,27 +1,18 @@
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
 import { startKafka } from "../servers/kafka.ts";
 import { readTopic } from "../servers/kafka-reader.ts";
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { startPrometheus } from "../servers/promtool.ts";
 import { type Receiver, startReceiver } from "../servers/receiver.ts";
 import { until } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";
 import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { serverOfFile, stagesOn } from "./service-stage.ts";
+import type { Stage } from "./stage.ts";
 
-let server: PostgresServer;
-let stages = 0;
-before(async () => {
-  server = await startPostgres({ version: 18 });
-});
-after(() => server[Symbol.asyncDispose]());
-
-async function stage(): Promise<Stage> {
-  stages += 1;
-  return await openStage(server, { database: `telemetry_${stages}`, tables: [ORDERS] });
-}
+const server = serverOfFile();
+const stage = stagesOn(server, "telemetry", [ORDERS]);
 
 async function service(it: Stage, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
   return startService(["run"], {
@@ -276,7 +267,7 @@ test("A21 A11: into Kafka, exactly once, each message has one context; a short r
 test("A21: a METRICS_PORT that is taken is told by its name, and nothing starts", async () => {
   await using other = await startReceiver();
   const { code, stderr, stdout } = await runCommand(["run"], {
-    DATABASE_URL: server.url,
+    DATABASE_URL: server().url,
     OUTBOX_SCHEMAS: "orders",
     OUTBOX_DESTINATION: "stdout:",
     PORT: String(await freePort()),

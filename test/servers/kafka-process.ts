@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { kafkaClassPath } from "./kafka-binaries.ts";
 import { classArchive, copyDataFolder, type KafkaProperties, propertiesText } from "./kafka-templates.ts";
 import { createScratch, isStopped, type Scratch } from "./scratch.ts";
+import { createOrDispose, endOfLog, hasExited, type ServerProcess } from "./server-process.ts";
 import { until } from "./until.ts";
 
 export type KafkaProcessOptions = {
@@ -18,20 +19,10 @@ export type KafkaProcessOptions = {
 };
 
 /** One Kafka process with a folder of its own; what it listens on is up to its properties. */
-export type KafkaProcess = AsyncDisposable & {
-  readonly folder: string;
+export type KafkaProcess = ServerProcess & {
   readonly pid: number | undefined;
-  /** kill -9; returns when it is gone. */
-  kill(): Promise<void>;
   /** A shutdown in good order, which takes about a second. */
   stop(): Promise<void>;
-  /** Starts again on the same ports and folder, after a kill if it still runs. */
-  restart(): Promise<void>;
-  /** Freezes it: connections stay open and nobody answers. */
-  pause(): Promise<void>;
-  resume(): void;
-  /** The end of the server's own log. */
-  logTail(): string;
 };
 
 const startMsMax = 60_000;
@@ -40,14 +31,7 @@ const startMsMax = 60_000;
 export async function spawnKafka(
   options: KafkaProcessOptions,
 ): Promise<KafkaProcess & { readonly ready: () => Promise<void> }> {
-  const server = new Server(options, createScratch("kafka", options.onDisk ? "disk" : "memory"));
-  try {
-    await server.create();
-    return server;
-  } catch (error) {
-    await server[Symbol.asyncDispose]();
-    throw error;
-  }
+  return await createOrDispose(new Server(options, createScratch("kafka", options.onDisk ? "disk" : "memory")));
 }
 
 class Server implements KafkaProcess {
@@ -108,7 +92,7 @@ class Server implements KafkaProcess {
 
   #running(): ChildProcess | undefined {
     const child = this.#child;
-    return child?.exitCode === null && child.signalCode === null ? child : undefined;
+    return child === undefined || hasExited(child) ? undefined : child;
   }
 
   async kill(): Promise<void> {
@@ -128,6 +112,7 @@ class Server implements KafkaProcess {
     await exit;
   }
 
+  /** After a kill, if it still runs. */
   async restart(): Promise<void> {
     await this.kill();
     await this.#launch();
@@ -145,7 +130,7 @@ class Server implements KafkaProcess {
   }
 
   logTail(): string {
-    return readFileSync(this.#logFile, "utf8").slice(-4_000);
+    return endOfLog(this.#logFile);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

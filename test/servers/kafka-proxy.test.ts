@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { Producer } from "@platformatic/kafka";
-import { type KafkaServer, startKafka } from "./kafka.ts";
-import { type Fate, type KafkaProxy, startKafkaProxy } from "./kafka-proxy.ts";
+import type { KafkaServer } from "./kafka.ts";
+import type { Fate } from "./kafka-proxy.ts";
 import { frameSplitter, type KafkaRequest, parseRequest } from "./kafka-proxy-wire.ts";
 import { readTopic } from "./kafka-reader.ts";
+import { proxiedKafka } from "./proxied-kafka.ts";
 import { until } from "./until.ts";
 
 const pass: Fate = { kind: "pass" };
@@ -14,84 +15,71 @@ const pass: Fate = { kind: "pass" };
 const LONG_MS = 60_000;
 
 describe("a proxy in front of a real broker", () => {
-  let kafka: KafkaServer;
-  let proxy: KafkaProxy;
-
-  before(async () => {
-    const advertise = async (targetPort: number) => {
-      proxy = await startKafkaProxy({ targetPort });
-      return proxy.port;
-    };
-    kafka = await startKafka({ advertise });
-  });
-  after(async () => {
-    await kafka?.[Symbol.asyncDispose]();
-    await proxy?.[Symbol.asyncDispose]();
-  });
+  const stand = proxiedKafka();
 
   test("a late commit arrives when the next transaction has begun, and makes that one visible to a naive client's harm", async () => {
-    await kafka.createTopic("late-commit");
+    await stand.kafka.createTopic("late-commit");
     const isHeld = (request: KafkaRequest) => request.name === "EndTxn" && request.transactionalId === "naive";
-    proxy.decide = firstOnly(isHeld, { kind: "hold", ms: LONG_MS, reset: true });
-    const producer = naiveProducer(kafka.brokers, "naive");
+    stand.proxy.decide = firstOnly(isHeld, { kind: "hold", ms: LONG_MS, reset: true });
+    const producer = naiveProducer(stand.kafka.brokers, "naive");
     try {
       await writeTransaction(producer, "late-commit", "first").then((transaction) => transaction.commit());
       await writeTransaction(producer, "late-commit", "second");
-      assert.equal(proxy.heldCount, 1);
-      assert.deepEqual(await committedValues(kafka, "late-commit"), ["first"]);
-      proxy.release();
-      await until("the late commit is answered", () => proxy.watch.lateCounts.accepted === 1);
+      assert.equal(stand.proxy.heldCount, 1);
+      assert.deepEqual(await committedValues(stand.kafka, "late-commit"), ["first"]);
+      stand.proxy.release();
+      await until("the late commit is answered", () => stand.proxy.watch.lateCounts.accepted === 1);
       await until("the transaction that nobody committed is visible", async () =>
-        (await committedValues(kafka, "late-commit")).includes("second"),
+        (await committedValues(stand.kafka, "late-commit")).includes("second"),
       );
     } finally {
       await producer.close(true);
     }
-    const { late, overtaken, byName } = proxy.watch.lateCounts;
+    const { late, overtaken, byName } = stand.proxy.watch.lateCounts;
     assert.deepEqual({ late, overtaken, byName }, { late: 1, overtaken: 1, byName: { EndTxn: 1 } });
   });
 
   test("a request that is kept back outlives its client", async () => {
-    await until("the coordinator is there", async () => (await initProducer(proxy.port, "gone")) !== undefined);
-    const epoch = await initProducer(proxy.port, "gone");
-    const { accepted } = proxy.watch.lateCounts;
-    proxy.decide = firstOnly(({ transactionalId }) => transactionalId === "gone", {
+    await until("the coordinator is there", async () => (await initProducer(stand.proxy.port, "gone")) !== undefined);
+    const epoch = await initProducer(stand.proxy.port, "gone");
+    const { accepted } = stand.proxy.watch.lateCounts;
+    stand.proxy.decide = firstOnly(({ transactionalId }) => transactionalId === "gone", {
       kind: "hold",
       ms: LONG_MS,
       reset: false,
     });
-    const client = connect(proxy.port, "127.0.0.1");
+    const client = connect(stand.proxy.port, "127.0.0.1");
     client.write(initProducerRequest("gone"));
-    await until("the request is kept back", () => proxy.heldCount === 1);
+    await until("the request is kept back", () => stand.proxy.heldCount === 1);
     client.destroy();
-    await until("the proxy knows that the client is gone", () => proxy.clientCount === 0);
-    proxy.release();
-    await until("it is answered", () => proxy.watch.lateCounts.accepted === accepted + 1);
-    assert.equal(await initProducer(proxy.port, "gone"), epoch! + 2);
+    await until("the proxy knows that the client is gone", () => stand.proxy.clientCount === 0);
+    stand.proxy.release();
+    await until("it is answered", () => stand.proxy.watch.lateCounts.accepted === accepted + 1);
+    assert.equal(await initProducer(stand.proxy.port, "gone"), epoch! + 2);
   });
 
   test("a lost answer comes after the effect, a lost request has none", async () => {
-    await until("the coordinator is there", async () => (await initProducer(proxy.port, "lost")) !== undefined);
-    const epoch = await initProducer(proxy.port, "lost");
+    await until("the coordinator is there", async () => (await initProducer(stand.proxy.port, "lost")) !== undefined);
+    const epoch = await initProducer(stand.proxy.port, "lost");
     const isMine = ({ transactionalId }: KafkaRequest) => transactionalId === "lost";
-    proxy.decide = firstOnly(isMine, { kind: "lose-answer", reset: true });
-    await assert.rejects(initProducer(proxy.port, "lost"), { code: "ECONNRESET" });
-    assert.equal(await initProducer(proxy.port, "lost"), epoch! + 2);
-    proxy.decide = firstOnly(isMine, { kind: "lose" });
-    await assert.rejects(initProducer(proxy.port, "lost"), { code: "ECONNRESET" });
-    assert.equal(await initProducer(proxy.port, "lost"), epoch! + 3);
+    stand.proxy.decide = firstOnly(isMine, { kind: "lose-answer", reset: true });
+    await assert.rejects(initProducer(stand.proxy.port, "lost"), { code: "ECONNRESET" });
+    assert.equal(await initProducer(stand.proxy.port, "lost"), epoch! + 2);
+    stand.proxy.decide = firstOnly(isMine, { kind: "lose" });
+    await assert.rejects(initProducer(stand.proxy.port, "lost"), { code: "ECONNRESET" });
+    assert.equal(await initProducer(stand.proxy.port, "lost"), epoch! + 3);
   });
 
   test("knows by the client's port which transactions are open", async () => {
-    await kafka.createTopic("open");
-    proxy.decide = () => pass;
-    const producer = naiveProducer(kafka.brokers, "watched");
+    await stand.kafka.createTopic("open");
+    stand.proxy.decide = () => pass;
+    const producer = naiveProducer(stand.kafka.brokers, "watched");
     const ports = new Set(Array.from({ length: 65_536 }, (_, port) => port));
-    const isOpen = () => proxy.watch.openOver(ports).includes("watched");
+    const isOpen = () => stand.proxy.watch.openOver(ports).includes("watched");
     try {
       const transaction = await writeTransaction(producer, "open", "one");
       assert.ok(isOpen());
-      assert.deepEqual(proxy.watch.openOver(new Set([1])), []);
+      assert.deepEqual(stand.proxy.watch.openOver(new Set([1])), []);
       await transaction.commit();
       assert.ok(!isOpen());
     } finally {

@@ -8,6 +8,7 @@ import { copyDataFolder, serverAccount } from "../../src/dev/embedded-postgres.t
 import { freePort } from "./free-port.ts";
 import { type PostgresVersion, postgresBinaries } from "./postgres-binaries.ts";
 import { createScratch, isStopped, markedProcesses, type Scratch, signalProcess } from "./scratch.ts";
+import { createOrDispose, endOfLog, hasExited, type ServerProcess } from "./server-process.ts";
 import { until } from "./until.ts";
 
 export type PostgresOptions = {
@@ -21,11 +22,9 @@ export type PostgresOptions = {
 };
 
 /** A private PostgreSQL on 127.0.0.1. Every password is accepted. */
-export type PostgresServer = AsyncDisposable & {
+export type PostgresServer = ServerProcess & {
   readonly version: PostgresVersion;
   readonly port: number;
-  /** Holds the data folder and the log; gone after the dispose. */
-  readonly folder: string;
   /** The superuser's connection string to the database `postgres`. */
   readonly url: string;
   databaseUrl(name?: string, user?: string, password?: string): string;
@@ -36,16 +35,7 @@ export type PostgresServer = AsyncDisposable & {
     params?: readonly unknown[],
     database?: string,
   ): Promise<pg.QueryResult<Row>>;
-  /** kill -9 of the postmaster and all of its children; returns when they are gone. */
-  kill(): Promise<void>;
   stop(mode?: "fast" | "immediate"): Promise<void>;
-  /** Starts again on the same port and folder, after a stop ("fast") if it still runs. */
-  restart(): Promise<void>;
-  /** Freezes all processes of the server: connections stay open and nobody answers. */
-  pause(): Promise<void>;
-  resume(): void;
-  /** The end of the server's own log. */
-  logTail(): string;
 };
 
 // Nothing in these tests survives a crash of the machine, only crashes of processes, and those lose nothing without
@@ -62,14 +52,8 @@ const defaultSettings = [
 ];
 
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
-  const server = new Server(options, createScratch("pg", options.onDisk ? "disk" : "memory"), await freePort());
-  try {
-    await server.create();
-    return server;
-  } catch (error) {
-    await server[Symbol.asyncDispose]();
-    throw error;
-  }
+  const scratch = createScratch("pg", options.onDisk ? "disk" : "memory");
+  return await createOrDispose(new Server(options, scratch, await freePort()));
 }
 
 class Server implements PostgresServer {
@@ -186,6 +170,7 @@ class Server implements PostgresServer {
     });
   }
 
+  /** After a stop ("fast"), if it still runs. */
   async restart(): Promise<void> {
     await this.stop();
     await this.#launch();
@@ -206,7 +191,7 @@ class Server implements PostgresServer {
   }
 
   logTail(): string {
-    return readFileSync(this.#logFile, "utf8").slice(-4_000);
+    return endOfLog(this.#logFile);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -216,10 +201,6 @@ class Server implements PostgresServer {
     await freeSharedMemory(this.#data);
     await this.#scratch.remove();
   }
-}
-
-function hasExited(child: ChildProcess): boolean {
-  return child.exitCode !== null || child.signalCode !== null;
 }
 
 /** A killed PostgreSQL leaves a small shared memory segment; line 7 of its pid file holds key and id. */

@@ -1,6 +1,6 @@
-import { connect } from "node:net";
 import { isRelayError, reasonOf } from "../../core/errors.ts";
 import { transaction } from "../../postgres/transaction.ts";
+import { canConnect } from "../can-connect.ts";
 import { operationReadSettings } from "../event-source.ts";
 import type { DoctorDestination, DoctorSubject, Finding, ShapedTable } from "./finding.ts";
 
@@ -25,23 +25,8 @@ export async function checkDestination(
 }
 
 async function silentBrokers(brokers: readonly string[]): Promise<readonly string[]> {
-  const answers = await Promise.all(brokers.map(canConnect));
+  const answers = await Promise.all(brokers.map((broker) => canConnect(broker, CONNECT_MS)));
   return brokers.filter((_, at) => !answers[at]);
-}
-
-function canConnect(broker: string): Promise<boolean> {
-  const at = broker.lastIndexOf(":");
-  const host = broker.slice(0, at).replace(/^\[(.*)\]$/, "$1");
-  return new Promise((resolve) => {
-    const socket = connect({ host, port: Number(broker.slice(at + 1)), timeout: CONNECT_MS });
-    const end = (answer: boolean) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.once("connect", () => end(true));
-    socket.once("timeout", () => end(false));
-    socket.once("error", () => end(false));
-  });
 }
 
 function brokerFindings({ brokers, name }: DoctorDestination, silent: readonly string[]): Finding[] {

@@ -8,13 +8,11 @@ import { startTcpProxy, type TcpProxy } from "../../../test/servers/tcp-proxy.ts
 import { until } from "../../../test/servers/until.ts";
 import { isRelayError } from "../../core/errors.ts";
 import type { Outcome } from "../../core/outcome.ts";
-import type { Publisher } from "../../ports/publisher.ts";
-import { deliver, message, publish, shown } from "./kafka-fixture.test.ts";
-import { type KafkaPublisherOptions, kafkaPublisher } from "./kafka-publisher.ts";
+import { deliver, message, publish, publishersOn, shown } from "./kafka-fixture.test.ts";
 
 let kafka: KafkaServer;
 let proxy: TcpProxy;
-const opened: Publisher[] = [];
+const { open, closeAll, idsIn } = publishersOn(() => kafka);
 
 before(async () => {
   kafka = await startKafka({
@@ -27,20 +25,10 @@ before(async () => {
 });
 
 after(async () => {
-  await Promise.all(opened.map((it) => it.close()));
+  await closeAll();
   await proxy[Symbol.asyncDispose]();
   await kafka[Symbol.asyncDispose]();
 });
-
-function open(options: Partial<KafkaPublisherOptions> = {}): Publisher {
-  const made = kafkaPublisher({ brokers: [kafka.brokers], delivery: "at-least-once", ...options });
-  opened.push(made);
-  return made;
-}
-
-async function idsIn(topic: string): Promise<string> {
-  return (await readTopic(kafka.directBrokers, topic)).map((record) => headerText(record, "event-id")).join(" ");
-}
 
 /** Rejects with PUBLISH_UNKNOWN and reports nothing. */
 async function assertUnknown(publishing: Promise<unknown>): Promise<void> {

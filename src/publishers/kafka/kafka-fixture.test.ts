@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { KafkaServer } from "../../../test/servers/kafka.ts";
+import { headerText, readTopic } from "../../../test/servers/kafka-reader.ts";
 import type { Headers, Message } from "../../core/event.ts";
 import type { Outcome } from "../../core/outcome.ts";
 import type { Publisher } from "../../ports/publisher.ts";
+import { type KafkaPublisherOptions, kafkaPublisher } from "./kafka-publisher.ts";
 
 export interface MessageParts {
   readonly topic?: string;
@@ -19,6 +22,26 @@ export function message(id: string, parts: MessageParts = {}): Message {
   const { topic = "orders", key = own, payload = Buffer.from(id), headers = {} } = parts;
   const event = { id, type: topic, key: own, payload, headers: {}, correlationId: null, createdAt: null };
   return { event, topic, key, headers: { ...headers, "event-id": id }, payload };
+}
+
+/** Publishers on the broker of a file, which are closed together. */
+export function publishersOn(kafka: () => KafkaServer) {
+  const opened: Publisher[] = [];
+  return {
+    open(options: Partial<KafkaPublisherOptions> = {}): Publisher {
+      const made = kafkaPublisher({ brokers: [kafka().brokers], delivery: "at-least-once", ...options });
+      opened.push(made);
+      return made;
+    },
+    async closeAll(): Promise<void> {
+      await Promise.all(opened.map((it) => it.close()));
+    },
+    /** What a reader past any proxy sees. */
+    async idsIn(topic: string): Promise<string> {
+      const records = await readTopic(kafka().directBrokers, topic);
+      return records.map((record) => headerText(record, "event-id")).join(" ");
+    },
+  };
 }
 
 /** The outcomes by index; what was not reported stays empty. Rejects when the publisher does. */

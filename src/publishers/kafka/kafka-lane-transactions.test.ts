@@ -1,44 +1,30 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type KafkaServer, startKafka } from "../../../test/servers/kafka.ts";
-import { type KafkaProxy, startKafkaProxy } from "../../../test/servers/kafka-proxy.ts";
+import { test } from "node:test";
 import { headerText, readTopic } from "../../../test/servers/kafka-reader.ts";
+import { proxiedKafka } from "../../../test/servers/proxied-kafka.ts";
 import { until } from "../../../test/servers/until.ts";
 import { destroyClient } from "./kafka-client.ts";
 import { kinds, message, shown } from "./kafka-fixture.test.ts";
 import { TransactionCoordinator } from "./transaction-coordinator.ts";
 import { accessFor, commit, ledger, noteOf, open, openService, send, unaborted } from "./transactions-fixture.test.ts";
 
-let kafka: KafkaServer;
-let proxy: KafkaProxy;
 /** The names of the requests of transactions, in their order. */
 let requests: string[] = [];
 
-before(async () => {
-  kafka = await startKafka({
-    properties: {
-      "auto.create.topics.enable": false,
-      // How often the broker looks for transactions that are too old.
-      "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
-    },
-    advertise: async (port) => {
-      proxy = await startKafkaProxy({ targetPort: port });
-      return proxy.port;
-    },
-  });
-  proxy.decide = ({ name }) => {
+const stand = proxiedKafka({
+  properties: {
+    "auto.create.topics.enable": false,
+    // How often the broker looks for transactions that are too old.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+  },
+  decide: ({ name }) => {
     if (name !== null) requests.push(name);
     return { kind: "pass" };
-  };
-});
-
-after(async () => {
-  await kafka[Symbol.asyncDispose]();
-  await proxy[Symbol.asyncDispose]();
+  },
 });
 
 test("an id that was used before gets a higher epoch each time it is asked for", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   const access = await accessFor(service.settings);
   const coordinator = new TransactionCoordinator(access, `${service.settings.service}.epochs`);
   const stamps = [await coordinator.init(), await coordinator.init(), await coordinator.init()];
@@ -52,9 +38,9 @@ test("an id that was used before gets a higher epoch each time it is asked for",
 });
 
 test("a transaction of thousands of events to several topics and partitions takes three requests", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
-  await kafka.createTopic(`${service.topic}.more`, { partitions: 4 });
+  await stand.kafka.createTopic(`${service.topic}.more`, { partitions: 4 });
   const batch = Array.from({ length: 5_000 }, (_, at) =>
     message(`k${at % 997}-${at}`, { topic: at % 2 ? service.topic : `${service.topic}.more`, key: `k${at % 997}` }),
   );
@@ -66,7 +52,7 @@ test("a transaction of thousands of events to several topics and partitions take
 });
 
 test("answers of a busy coordinator do not spend the lane", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const lane = await service.fence();
   requests = [];
@@ -79,7 +65,7 @@ test("answers of a busy coordinator do not spend the lane", async () => {
 });
 
 test("A3 what is too much for one record batch is split, and stays in order", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const payload = Buffer.alloc(100_000, "x");
   const batch = Array.from({ length: 40 }, (_, at) => message(`a${at}`, { topic: service.topic, payload }));
@@ -92,10 +78,10 @@ test("A3 what is too much for one record batch is split, and stays in order", as
 });
 
 test("a topic's smaller limit is learned from its refusals, until the one record that is too large is named", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const topic = `${service.topic}.small`;
-  await kafka.createTopic(topic, { config: { "max.message.bytes": 10_000 } });
+  await stand.kafka.createTopic(topic, { config: { "max.message.bytes": 10_000 } });
   const batch = Array.from({ length: 12 }, (_, at) => message(`a${at}`, { topic, payload: Buffer.alloc(3_000) }));
   const large = message("a99", { topic, payload: Buffer.alloc(20_000) });
   const sizes = new Set<string>();
@@ -114,16 +100,16 @@ test("a topic's smaller limit is learned from its refusals, until the one record
   const lane = await service.fence();
   await commit(lane, 1n, left);
   const seen = async () =>
-    (await readTopic(kafka.directBrokers, topic)).map((record) => headerText(record, "event-id"));
+    (await readTopic(stand.kafka.directBrokers, topic)).map((record) => headerText(record, "event-id"));
   await until("all is visible", async () => (await seen()).length === 12);
   assert.deepEqual(await seen(), noteOf(1n, batch).ids);
 });
 
 test("the broker names the record that it refuses, and nothing else is blamed", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const topic = `${service.topic}.compacted`;
-  await kafka.createTopic(topic, { config: { "cleanup.policy": "compact" } });
+  await stand.kafka.createTopic(topic, { config: { "cleanup.policy": "compact" } });
   const batch = [message("a1", { topic }), message("-1", { topic }), message("a2", { topic })];
   const lane = await service.fence();
   const outcomes = await send(lane, 1n, batch);
@@ -133,7 +119,7 @@ test("the broker names the record that it refuses, and nothing else is blamed", 
 });
 
 test("C5 what can be told before anything is sent begins no transaction and leaves the lane as it was", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const lane = await service.fence();
   requests = [];
@@ -158,13 +144,13 @@ test("C5 what can be told before anything is sent begins no transaction and leav
 });
 
 test("a topic that vanished since it was looked up is refused before the transaction begins", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const topic = `${service.topic}.vanishing`;
-  await kafka.createTopic(topic);
+  await stand.kafka.createTopic(topic);
   const lane = await service.fence();
   await commit(lane, 1n, [message("a1", { topic })]);
-  await kafka.deleteTopic(topic);
+  await stand.kafka.deleteTopic(topic);
   const outcomes = await send(lane, 2n, [message("a2", { topic }), message("b2", { topic: service.topic })]);
   assert.deepEqual(kinds(outcomes), ["retry topic", "skipped"]);
   await lane.abort(unaborted());
@@ -174,7 +160,7 @@ test("a topic that vanished since it was looked up is refused before the transac
 });
 
 test("A2 a transaction that is older than its timeout is aborted by the broker and cannot be committed", async () => {
-  await using service = await openService(kafka, { transactionTimeoutMs: 500 });
+  await using service = await openService(stand.kafka, { transactionTimeoutMs: 500 });
   await service.transactions.prepare(1);
   const slow = await service.fence();
   await open(slow, 1n, service.messages("a1"));
@@ -189,16 +175,16 @@ test("A2 a transaction that is older than its timeout is aborted by the broker a
 });
 
 test("a broker that hangs ends a call by itself, without a signal, and spends the lane", async () => {
-  await using service = await openService(kafka, { requestTimeoutMs: 300 });
+  await using service = await openService(stand.kafka, { requestTimeoutMs: 300 });
   await service.transactions.prepare(1);
   const lane = await service.fence();
   await commit(lane, 1n, service.messages("a1"));
-  await kafka.pause();
+  await stand.kafka.pause();
   try {
     await assert.rejects(send(lane, 2n, service.messages("a2")), /no answer in time/);
     await assert.rejects(service.fence(), { code: "DESTINATION_UNREACHABLE" });
   } finally {
-    kafka.resume();
+    stand.kafka.resume();
   }
   assert.equal(lane.isSpent, true);
   const heir = await service.fence();

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type KafkaServer, startKafka } from "../../../test/servers/kafka.ts";
-import { type Fate, type KafkaProxy, startKafkaProxy } from "../../../test/servers/kafka-proxy.ts";
+import { test } from "node:test";
+import type { Fate } from "../../../test/servers/kafka-proxy.ts";
 import type { TransactionRequestName } from "../../../test/servers/kafka-proxy-wire.ts";
+import { proxiedKafka } from "../../../test/servers/proxied-kafka.ts";
 import { until } from "../../../test/servers/until.ts";
+import type { LaneTransactions } from "../../ports/transactions.ts";
 import { destroyClient } from "./kafka-client.ts";
 import { CODE } from "./kafka-error-codes.ts";
 import { answersIn } from "./kafka-errors.ts";
@@ -12,42 +13,43 @@ import { accessFor, commit, ledger, open, openService, send, unaborted } from ".
 
 /** A request that got no answer may still arrive. It must find nothing that it could change. */
 
-let kafka: KafkaServer;
-let proxy: KafkaProxy;
+const stand = proxiedKafka();
+type Service = Awaited<ReturnType<typeof openService>>;
 const passing: Fate = { kind: "pass" };
 /** Long enough for whoever waits in vain to go on meanwhile. */
 const late: Fate = { kind: "hold", ms: 700, reset: true };
 
-before(async () => {
-  kafka = await startKafka({
-    advertise: async (port) => {
-      proxy = await startKafkaProxy({ targetPort: port });
-      return proxy.port;
-    },
-  });
-});
-
-after(async () => {
-  await kafka[Symbol.asyncDispose]();
-  await proxy[Symbol.asyncDispose]();
-});
-
 /** The next request of this name meets its fate; all others pass. */
 function mistreatNext(name: TransactionRequestName, fate: Fate): void {
-  proxy.decide = (request) => {
+  stand.proxy.decide = (request) => {
     if (request.name !== name) return passing;
-    proxy.decide = () => passing;
+    stand.proxy.decide = () => passing;
     return fate;
   };
 }
 
 async function theLateOneHasArrived(): Promise<void> {
-  await until("the late request has arrived", () => proxy.heldCount === 0);
+  await until("the late request has arrived", () => stand.proxy.heldCount === 0);
+}
+
+async function preparedService(): Promise<Service> {
+  const service = await openService(stand.kafka);
+  await service.transactions.prepare(1);
+  return service;
+}
+
+/** The heir's transaction is open when the zombie's late request arrives, and only the heir's message is ever seen. */
+async function assertPowerlessAgainstHeir(service: Service, zombie: LaneTransactions): Promise<void> {
+  assert.equal(zombie.isSpent, true);
+  const heir = await service.fence();
+  await open(heir, 1n, service.messages("a2"));
+  await theLateOneHasArrived();
+  await heir.commit(unaborted());
+  await service.assertVisible("a2");
 }
 
 test("A2 a late commit does not end the heir's transaction", async () => {
-  await using service = await openService(kafka);
-  await service.transactions.prepare(1);
+  await using service = await preparedService();
   const zombie = await service.fence();
   await open(zombie, 1n, service.messages("a1"));
   mistreatNext("EndTxn", late);
@@ -64,39 +66,32 @@ test("A2 a late commit does not end the heir's transaction", async () => {
 });
 
 test("A2 without a new fence a late commit ends the next transaction: that is why a lane is spent", async () => {
-  await using service = await openService(kafka);
+  await using service = await openService(stand.kafka);
   const access = await accessFor(service.settings);
   const coordinator = new TransactionCoordinator(access, `${service.settings.service}.careless`);
   const stamp = await coordinator.init();
   const partitions = new Map([[service.topic, new Set([0])]]);
   await coordinator.begin(stamp, partitions);
-  const { accepted } = proxy.watch.lateCounts;
+  const { accepted } = stand.proxy.watch.lateCounts;
   mistreatNext("EndTxn", late);
   await assert.rejects(coordinator.end(stamp, true));
   await coordinator.end(stamp, true);
   await coordinator.begin(stamp, partitions);
-  await until("the broker has accepted it", () => proxy.watch.lateCounts.accepted > accepted);
+  await until("the broker has accepted it", () => stand.proxy.watch.lateCounts.accepted > accepted);
   await assert.rejects(coordinator.end(stamp, false), (error) => answersIn(error)[0]?.code === CODE.INVALID_TXN_STATE);
   await destroyClient(access.client);
 });
 
 test("A2 records that arrive late are refused, whether the heir has begun or not", async () => {
-  await using service = await openService(kafka);
-  await service.transactions.prepare(1);
+  await using service = await preparedService();
   const zombie = await service.fence();
   mistreatNext("Produce", late);
   await assert.rejects(send(zombie, 1n, service.messages("a1")));
-  assert.equal(zombie.isSpent, true);
-  const heir = await service.fence();
-  await open(heir, 1n, service.messages("a2"));
-  await theLateOneHasArrived();
-  await heir.commit(unaborted());
-  await service.assertVisible("a2");
+  await assertPowerlessAgainstHeir(service, zombie);
 });
 
 test("A2 records whose answer was lost are aborted by the next fence", async () => {
-  await using service = await openService(kafka);
-  await service.transactions.prepare(1);
+  await using service = await preparedService();
   const zombie = await service.fence();
   mistreatNext("Produce", { kind: "lose-answer", reset: true });
   await assert.rejects(send(zombie, 1n, service.messages("a1")));
@@ -108,8 +103,7 @@ test("A2 records whose answer was lost are aborted by the next fence", async () 
 });
 
 test("A2 a transaction that begins late is refused", async () => {
-  await using service = await openService(kafka);
-  await service.transactions.prepare(1);
+  await using service = await preparedService();
   const zombie = await service.fence();
   mistreatNext("AddPartitionsToTxn", late);
   await assert.rejects(send(zombie, 1n, service.messages("a1")));
@@ -122,23 +116,16 @@ test("A2 a transaction that begins late is refused", async () => {
 });
 
 test("A2 a late abort does not end the heir's transaction", async () => {
-  await using service = await openService(kafka);
-  await service.transactions.prepare(1);
+  await using service = await preparedService();
   const zombie = await service.fence();
   await open(zombie, 1n, service.messages("a1"));
   mistreatNext("EndTxn", late);
   await assert.rejects(zombie.abort(unaborted()));
-  assert.equal(zombie.isSpent, true);
-  const heir = await service.fence();
-  await open(heir, 1n, service.messages("a2"));
-  await theLateOneHasArrived();
-  await heir.commit(unaborted());
-  await service.assertVisible("a2");
+  await assertPowerlessAgainstHeir(service, zombie);
 });
 
 test("A2 a fence that comes late costs its sender the lane, and nothing else", async () => {
-  await using service = await openService(kafka);
-  await service.transactions.prepare(1);
+  await using service = await preparedService();
   mistreatNext("InitProducerId", late);
   await assert.rejects(service.fence(), { code: "DESTINATION_UNREACHABLE" });
   const lane = await service.fence();

@@ -8,12 +8,11 @@ import { headerText, type KafkaRecord, readTopic } from "../../../test/servers/k
 import type { OutboxEvent } from "../../core/event.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 import { messageOf } from "../../routing/message.ts";
-import { deliver, kinds, message, publish, shown } from "./kafka-fixture.test.ts";
-import { type KafkaPublisherOptions, kafkaPublisher } from "./kafka-publisher.ts";
+import { deliver, kinds, message, publish, publishersOn, shown } from "./kafka-fixture.test.ts";
 
 let kafka: KafkaServer;
 let publisher: Publisher;
-const opened: Publisher[] = [];
+const { open, closeAll, idsIn } = publishersOn(() => kafka);
 
 before(async () => {
   kafka = await startKafka();
@@ -21,19 +20,9 @@ before(async () => {
 });
 
 after(async () => {
-  await Promise.all(opened.map((it) => it.close()));
+  await closeAll();
   await kafka[Symbol.asyncDispose]();
 });
-
-function open(options: Partial<KafkaPublisherOptions> = {}): Publisher {
-  const made = kafkaPublisher({ brokers: [kafka.brokers], delivery: "at-least-once", ...options });
-  opened.push(made);
-  return made;
-}
-
-async function idsIn(topic: string): Promise<string> {
-  return (await readTopic(kafka.directBrokers, topic)).map((record) => headerText(record, "event-id")).join(" ");
-}
 
 test("A16 an event arrives as topic, key, payload bytes and three headers, whatever its text", async () => {
   const event: OutboxEvent = {

@@ -1,37 +1,21 @@
-import { after, before, test } from "node:test";
-import { type KafkaServer, startKafka } from "../../../test/servers/kafka.ts";
-import { type KafkaProxy, startKafkaProxy } from "../../../test/servers/kafka-proxy.ts";
+import { test } from "node:test";
 import { headerText, readTopic } from "../../../test/servers/kafka-reader.ts";
+import { proxiedKafka } from "../../../test/servers/proxied-kafka.ts";
 import { applicable } from "../../testing/contracts/contract-case.ts";
 import { transactionsContract } from "../../testing/contracts/transactions-contract.ts";
 import type { TransactionsHarness } from "../../testing/contracts/transactions-subject.ts";
 import { kafkaSettings } from "./kafka-config.ts";
 import { kafkaTransactions } from "./kafka-transactions.ts";
 
-let kafka: KafkaServer;
-let proxy: KafkaProxy;
+const stand = proxiedKafka();
 let subjects = 0;
-
-before(async () => {
-  kafka = await startKafka({
-    advertise: async (port) => {
-      proxy = await startKafkaProxy({ targetPort: port });
-      return proxy.port;
-    },
-  });
-});
-
-after(async () => {
-  await kafka[Symbol.asyncDispose]();
-  await proxy[Symbol.asyncDispose]();
-});
 
 const harness: TransactionsHarness = {
   capabilities: { refuses: true, stalls: true, losesAnswers: true },
   async open() {
     const service = `contract-${++subjects}`;
-    await kafka.createTopic(service, { partitions: 3 });
-    const settings = kafkaSettings({ brokers: [kafka.brokers], service });
+    await stand.kafka.createTopic(service, { partitions: 3 });
+    const settings = kafkaSettings({ brokers: [stand.kafka.brokers], service });
     return {
       topic: service,
       user: async () => {
@@ -39,7 +23,7 @@ const harness: TransactionsHarness = {
         return { transactions, close: () => transactions.close() };
       },
       visible: async () =>
-        (await readTopic(kafka.directBrokers, service)).map((record) => ({
+        (await readTopic(stand.kafka.directBrokers, service)).map((record) => ({
           id: headerText(record, "event-id") ?? "",
           topic: record.topic,
           key: record.key?.toString() ?? null,
@@ -47,12 +31,12 @@ const harness: TransactionsHarness = {
           payload: record.value ?? Buffer.alloc(0),
         })),
       refuse: async (message) => ({ ...message, payload: Buffer.alloc(2 << 20) }),
-      stall: () => kafka.pause(),
-      resume: async () => kafka.resume(),
+      stall: () => stand.kafka.pause(),
+      resume: async () => stand.kafka.resume(),
       loseAnswerToCommit: async () => {
-        proxy.decide = ({ name }) => {
+        stand.proxy.decide = ({ name }) => {
           if (name !== "EndTxn") return { kind: "pass" };
-          proxy.decide = () => ({ kind: "pass" });
+          stand.proxy.decide = () => ({ kind: "pass" });
           return { kind: "lose-answer", reset: true };
         };
       },

@@ -5,13 +5,7 @@ import type { Message } from "../../core/event.ts";
 import { message } from "./kafka-fixture.test.ts";
 import { BatchLimits } from "./kafka-limits.ts";
 import { type Item, measure, recordBytesMax } from "./kafka-records.ts";
-import {
-  addNote,
-  planRounds,
-  type TransactionBatch,
-  type TransactionRound,
-  type TransactionRules,
-} from "./transaction-plan.ts";
+import { addNote, planRounds, type TransactionBatch, type TransactionRules } from "./transaction-plan.ts";
 
 const broker = { host: "b", port: 1 };
 
@@ -33,11 +27,7 @@ function noteOf(bytes = 100): TransactionBatch {
   return { topic: "ledger", partition: 5, items: [], bytes };
 }
 
-function planTransaction(
-  items: readonly Item<Message>[],
-  note: TransactionBatch,
-  by: TransactionRules,
-): TransactionRound[] {
+function planTransaction(items: readonly Item<Message>[], note: TransactionBatch, by: TransactionRules) {
   const rounds = planRounds(items, by);
   addNote(rounds, note);
   return rounds;

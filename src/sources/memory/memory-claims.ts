@@ -112,7 +112,7 @@ function deadHold(row: EventRow, lane: number, attempts: number, before: HoldRow
   return { id, key, lane, state: "dead", parks: false, attempts, crashes, dueAtMs: null, errors };
 }
 
-export function holdsGrant(pipeline: PipelineTables, grant: Grant): boolean {
+export function holdsGrant(pipeline: PipelineTables, grant: Grant, timeline: string): boolean {
   const lane = pipeline.lanes.get(grant.lane);
-  return lane?.owner === grant.owner && lane.epoch === grant.epoch;
+  return lane?.owner === grant.owner && lane.epoch === grant.epoch && (grant.timeline ?? timeline) === timeline;
 }

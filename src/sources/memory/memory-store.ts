@@ -79,7 +79,7 @@ export class MemoryStore implements QueueStore {
       .filter((instance) => isAlive(instance, nowMs) && instance.pipelines.includes(this.#spec.name))
       .map(({ id }) => id);
     const pause = this.#database.tables.pauses.get(this.#spec.name) ?? null;
-    return { instances, lanes: [...this.#pipeline().lanes.values()].map(laneState), pause };
+    return { instances, lanes: [...this.#pipeline().lanes.values()].map((row) => this.#laneState(row)), pause };
   }
 
   async takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {
@@ -96,7 +96,7 @@ export class MemoryStore implements QueueStore {
   async release(grant: Grant): Promise<void> {
     const { tables } = this.#database;
     const pipeline = this.#pipeline();
-    if (!holdsGrant(pipeline, grant)) return;
+    if (!this.#holdsGrant(grant)) return;
     tables.commit(() => {
       this.durableClaims?.freeLane(grant.lane, grant.owner, false);
       tables.put(pipeline.lanes, grant.lane, { ...pipeline.lanes.get(grant.lane)!, owner: null });
@@ -120,7 +120,11 @@ export class MemoryStore implements QueueStore {
     const isShown = this.#visibility(request);
     const open = inOrder([...this.#database.tables.open.values()]);
     const rows = open.filter(this.durableClaims === null ? isShown : this.#behindNobody(isShown));
-    return new MemoryRun(lanes.map(laneState), rows, (page) => this.#show(page, request.grants));
+    return new MemoryRun(
+      lanes.map((row) => this.#laneState(row)),
+      rows,
+      (page) => this.#show(page, request.grants),
+    );
   }
 
   async claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads> {
@@ -225,7 +229,15 @@ export class MemoryStore implements QueueStore {
   }
 
   #fence(grant: Grant): void {
-    if (!holdsGrant(this.#pipeline(), grant)) throw fenced(`lane ${grant.lane} is not at epoch ${grant.epoch}`);
+    if (!this.#holdsGrant(grant)) throw fenced(`lane ${grant.lane} is not at epoch ${grant.epoch}`);
+  }
+
+  #holdsGrant(grant: Grant): boolean {
+    return holdsGrant(this.#pipeline(), grant, this.#database.tables.timeline);
+  }
+
+  #laneState({ lane, owner, epoch, settledBatch }: LaneRow): LaneState {
+    return { lane, owner, epoch, settledBatch, timeline: this.#database.tables.timeline };
   }
 
   #take(row: LaneRow, owner: string): Takeover {
@@ -236,7 +248,7 @@ export class MemoryStore implements QueueStore {
     const epoch = row.epoch + 1n > nowMs ? row.epoch + 1n : nowMs;
     const crashes = row.crashes + (died ? 1 : 0);
     tables.put(this.#pipeline().lanes, row.lane, { ...row, owner, epoch, crashes });
-    const grant = { lane: row.lane, owner, epoch };
+    const grant = { lane: row.lane, owner, epoch, timeline: tables.timeline };
     const { settledBatch, ledgeredBatch } = row;
     return { grant, settledBatch, ledgeredBatch, crashes, holds: this.#holdsOf(row.lane) };
   }
@@ -286,7 +298,7 @@ export class MemoryStore implements QueueStore {
     const claims = this.durableClaims;
     const show = (row: EventRow) => claimedEvent(row, laneOf(row, pipeline.lanes.size), row.attempts, this.#spec);
     if (claims === null) return page.map(show);
-    const owners = new Map(grants.filter((grant) => holdsGrant(pipeline, grant)).map((g) => [g.lane, g.owner]));
+    const owners = new Map(grants.filter((grant) => this.#holdsGrant(grant)).map((g) => [g.lane, g.owner]));
     return this.#database.tables.commit(() =>
       page.flatMap((row) => {
         const owner = owners.get(laneOf(row, pipeline.lanes.size));
@@ -299,10 +311,6 @@ export class MemoryStore implements QueueStore {
 
 function fenced(what: string): RelayError {
   return new RelayError("FENCED", `The write was refused: ${what}.`);
-}
-
-function laneState({ lane, owner, epoch, settledBatch }: LaneRow): LaneState {
-  return { lane, owner, epoch, settledBatch };
 }
 
 function holdOf({ dueAtMs, errors: _, ...hold }: HoldRow, nowMs: number): Hold {

@@ -89,9 +89,15 @@ export class MemoryTables {
   readonly #commitsKept: number;
   readonly #commits: Undo[][] = [];
   #transaction: Undo[] | null = null;
+  #failovers = 0;
 
   constructor(commitsKept: number) {
     this.#commitsKept = commitsKept;
+  }
+
+  /** Of the database's history; a failover begins another, whether it forgets anything or not. */
+  get timeline(): string {
+    return String(this.#failovers);
   }
 
   commit<Result>(change: () => Result): Result {
@@ -112,6 +118,7 @@ export class MemoryTables {
 
   /** Undoes the last commits; returns how many there were to undo. */
   forget(commits: number): number {
+    this.#failovers += 1;
     const forgotten = this.#commits.splice(Math.max(0, this.#commits.length - commits)).reverse();
     for (const undos of forgotten) undo(undos);
     return forgotten.length;

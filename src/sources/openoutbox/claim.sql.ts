@@ -1,4 +1,5 @@
 import type { Grant, PipelineSpec } from "../../ports/queue-store.ts";
+import { grantCondition } from "../../postgres/grant-condition.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import { eventColumns, loadedBytes } from "./event-columns.ts";
 import { laneSql, lockedBy, type QueueScope } from "./openoutbox-table.ts";
@@ -27,10 +28,10 @@ interface ClaimRequest extends PendingFilter {
 export function claimSql(scope: QueueScope, request: ClaimRequest): string {
   const { table, tables, pipeline } = scope;
   const { spec, grants, rows, bytes } = request;
-  const tuples = grants.map(({ lane, owner, epoch }) => `(${lane}, ${quoteLiteral(owner)}::uuid, ${epoch}::bigint)`);
+  const held = grants.map((grant) => `(${grantCondition(pipeline, grant)})`);
   return `with fence as materialized (
   select l.lane::bigint as lane from ${tables.lanes} l
-  where l.pipeline = ${quoteLiteral(pipeline)} and (l.lane, l.owner, l.epoch) in (${tuples.join(", ")}) for key share),
+  where ${held.join(" or ")} for key share),
 picked as materialized (
   select t.ctid as place, ${laneSql(scope)} as lane, ${loadedBytes(spec)} as bytes
   from ${table.quotedName} t

@@ -17,6 +17,7 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
+import { timelineSql } from "../../postgres/timeline.ts";
 import { glance, statement, transaction } from "../../postgres/transaction.ts";
 import { backlogSql } from "./backlog.sql.ts";
 import { CLAIM_SETTINGS, claim, claimHeads, lookAt, type Queue } from "./claim.ts";
@@ -105,12 +106,16 @@ export class OpenOutboxStore implements QueueStore {
     const queue = await this.#ready();
     await this.#keepPollTime();
     const lanes = request.grants.map(({ lane }) => lane);
+    const timeline = await timelineSql(this.#parts.database);
     const rows = await this.#read(
       "reading the lanes",
-      `select lane, owner, epoch, settled_batch from ${queue.scope.tables.lanes}
+      `select lane, owner, epoch, settled_batch, ${timeline} from ${queue.scope.tables.lanes}
        where pipeline = ${quoteLiteral(queue.scope.pipeline)} and lane in (${lanes.join(", ") || "null"}) order by lane`,
     );
-    return new OpenOutboxRun(rows.map(laneStateOf), (count, bytes) => claim(queue, request, count, bytes));
+    return new OpenOutboxRun(
+      rows.map((row) => laneStateOf(row, row[4])),
+      (count, bytes) => claim(queue, request, count, bytes),
+    );
   }
 
   async claimHeads(grant: Grant, ids: readonly string[]) {

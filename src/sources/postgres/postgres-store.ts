@@ -17,6 +17,7 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
+import { timelineSql } from "../../postgres/timeline.ts";
 import {
   glance,
   openTransaction,
@@ -126,7 +127,7 @@ export class PostgresStore implements QueueStore {
     try {
       const runSettings = exceptTypes.length > 0 ? { ...RUN_SETTINGS, ...WIDE_RUN_SETTINGS } : RUN_SETTINGS;
       const settings = this.#readSettings("reading events", database.timeouts.readMs, runSettings);
-      const open = await openTransaction(database.pool, settings, lanesSql(scope, lanes));
+      const open = await openTransaction(database.pool, settings, lanesSql(scope, lanes, await timelineSql(database)));
       const [first] = open.firstRows;
       const holds = { ids: first?.[4] === "t", keys: first?.[5] === "t" };
       const rows = isStrayed ? ("all" as const) : ("main" as const);
@@ -134,7 +135,7 @@ export class PostgresStore implements QueueStore {
       return new PostgresRun({
         shape: scope.shape,
         reader,
-        lanes: open.firstRows.map(laneStateOf),
+        lanes: open.firstRows.map((row) => laneStateOf(row, row[6])),
         transaction: open,
         text: runSql(scope, filter, spec.payloadBytesMax),
         context: settings.context,
@@ -239,10 +240,11 @@ export class PostgresStore implements QueueStore {
  * The run's first statement: it fixes the snapshot, and whether there are holds to leave out is part of it. An event
  * that parks its key is left out with the key; only the other held events have to be told by their ids.
  */
-function lanesSql({ tables, pipeline }: PendingScope, lanes: readonly number[]): string {
+function lanesSql({ tables, pipeline }: PendingScope, lanes: readonly number[], timeline: string | null): string {
   const ofPipeline = `pipeline = ${quoteLiteral(pipeline)}`;
   return `select lane, owner, epoch, settled_batch,
   exists (select from ${tables.holds} where ${ofPipeline} and not (parks and event_key is not null)),
-  exists (select from ${tables.holds} where ${ofPipeline} and parks and event_key is not null)
+  exists (select from ${tables.holds} where ${ofPipeline} and parks and event_key is not null),
+  ${timeline}
 from ${tables.lanes} where ${ofPipeline} and lane in (${lanes.length > 0 ? lanes.join(", ") : "null"}) order by lane`;
 }

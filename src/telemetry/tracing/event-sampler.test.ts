@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { eventSampler } from "./event-sampler.ts";
+import { eventSampler, traceIdOf } from "./event-sampler.ts";
 import { loadOtel } from "./load-otel.ts";
 import { sampledContext, traceparentOf } from "./traceparent.ts";
 
@@ -20,6 +20,18 @@ test("A21 the share of traced events is as wanted, whatever the ids look like, a
   }
   assert.deepEqual(numbers.filter(eventSampler(0)), []);
   assert.equal(numbers.filter(eventSampler(1)).length, numbers.length);
+});
+
+test("A21 an event's trace has one id for all attempts, and no other event has it", () => {
+  const messageOf = (id: string) => {
+    const payload = Buffer.alloc(0);
+    const event = { id, type: "t", key: null, payload, headers: {}, correlationId: null, createdAt: null };
+    return { event, topic: "t", key: null, headers: {}, payload };
+  };
+  const ids = Array.from({ length: 50_000 }, (_, n) => traceIdOf(messageOf(String(n))));
+  assert.equal(new Set(ids).size, ids.length);
+  assert.ok(ids.every((id) => /^[0-9a-f]{32}$/.test(id)));
+  assert.equal(traceIdOf(messageOf("7")), ids[7]);
 });
 
 test("A21 only a valid context that somebody records is honoured", () => {

@@ -274,6 +274,13 @@ export const MUTANTS: readonly Mutant[] = [
     why: "a zombie's write takes effect",
   },
   {
+    name: "grant outlives a failover",
+    file: "sources/memory/memory-tables.ts",
+    find: "return String(this.#failovers);",
+    replace: 'return "";',
+    why: "what was read before marks a row that got its id, or overtakes what the failover brought back",
+  },
+  {
     name: "settle out of sequence",
     file: "sources/memory/memory-store.ts",
     find: "if (settled !== settlement.previousBatch)",

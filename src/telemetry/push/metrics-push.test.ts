@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startReceiver } from "../../../test/servers/receiver.ts";
+import { until } from "../../../test/servers/until.ts";
+import { systemClock } from "../../core/clock.ts";
+import { createLogger } from "../logger.ts";
+import { PushTally } from "../push-tally.ts";
+import { MetricsPush } from "./metrics-push.ts";
+
+function pusher(url: string) {
+  const tally = new PushTally();
+  const lines: Record<string, unknown>[] = [];
+  const stream = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const logger = createLogger({ service: "s", version: "1", level: "info", redact: (line) => line, stream });
+  const families = async () => [{ name: "sent", type: "counter", values: [{ value: 1, labels: {} }] }];
+  const about = { labels: { job: "j" }, families, tally, logger, clock: systemClock };
+  const push = new MetricsPush({ url, intervalMs: 100, ...about });
+  return { push, lines, failures: () => tally.figures()[0]?.failures ?? 0 };
+}
+
+test("A21 a receiver that says nothing is given up in time, again and again, and told of once", async () => {
+  await using receiver = await startReceiver();
+  receiver.manner = "silent";
+  const { push, lines, failures } = pusher(receiver.url);
+  push.start();
+  await until("some pushes failed", () => failures() >= 3);
+  assert.deepEqual(
+    lines.map(({ level, receiver: who }) => [level, who]),
+    [["warn", "remote_write"]],
+  );
+  assert.match(String(lines[0]?.reason), /no answer within 100 ms/);
+  const startedMs = performance.now();
+  await push.stop();
+  assert.ok(performance.now() - startedMs < 4_000, "a stop does not wait for it either");
+});
+
+test("A21 a push is a request of remote write, and the last one is sent by the stop", async () => {
+  await using receiver = await startReceiver();
+  const { push, failures } = pusher(`${receiver.url}/api/v1/write`);
+  push.start();
+  await until("it came", () => receiver.requests.length > 0);
+  const before = receiver.requests.length;
+  await push.stop();
+  assert.ok(receiver.requests.length > before);
+  const { path, headers } = receiver.requests[0]!;
+  assert.deepEqual(
+    [path, headers["content-encoding"], headers["content-type"], headers["x-prometheus-remote-write-version"]],
+    ["/api/v1/write", "snappy", "application/x-protobuf", "0.1.0"],
+  );
+  assert.equal(failures(), 0);
+});
