@@ -233,8 +233,11 @@ export interface QueueStore {
    */
   takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]>;
 
-  /** Gives the lane up in good order, so that the next owner does not count a crash. Fenced: no effect, no error. */
-  release(grant: Grant): Promise<void>;
+  /**
+   * Gives the lane up in good order, so that the next owner does not count a crash, neither on the lane nor on those
+   * events that this owner has written down as suspects. Fenced: no effect, no error.
+   */
+  release(grant: Grant, suspects?: readonly string[]): Promise<void>;
 
   /** Cheap, one statement: whether a run over these lanes would show anything. May be wrong for a moment. */
   probe(grants: readonly Grant[]): Promise<boolean>;

@@ -149,7 +149,7 @@ test("a released lane is nobody's, and holding on to the grant is fenced", async
       requireGrant(session, database, "p", taken!.grant),
     );
   await check();
-  await release(database, "p", taken!.grant);
+  await release(database, "p", taken!.grant, []);
   await assert.rejects(check(), (error) => isRelayError(error, "FENCED"));
 });
 

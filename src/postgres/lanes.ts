@@ -105,11 +105,16 @@ export async function takeOver(
   });
 }
 
-export async function release(database: Database, pipeline: string, grant: Grant): Promise<void> {
+export async function release(
+  database: Database,
+  pipeline: string,
+  grant: Grant,
+  suspects: readonly string[],
+): Promise<void> {
   await statement(
     database.pool,
     writeSettings(database, "releasing a lane"),
-    releaseLaneSql(database.tables, pipeline, grant),
+    releaseLaneSql(database.tables, pipeline, grant, suspects),
   );
 }
 

@@ -1,14 +1,20 @@
 import type { Grant } from "../ports/queue-store.ts";
 import { grantCondition } from "./grant-condition.ts";
-import { quoteLiteral } from "./identifiers.ts";
+import { quoteArray, quoteLiteral } from "./identifiers.ts";
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Gives a lane up in good order, or changes nothing when the grant is gone. What was noted as about to be sent has ended
- * nobody: the next owner finds it as any event that waits to be tried again.
+ * Gives a lane up in good order, or changes nothing when the grant is gone. What this owner noted as about to be sent has
+ * ended nobody: the next owner finds it as any event that waits to be tried again.
  */
-export function releaseLaneSql({ holds, lanes }: RelayTables, pipeline: string, grant: Grant): string {
+export function releaseLaneSql(
+  { holds, lanes }: RelayTables,
+  pipeline: string,
+  grant: Grant,
+  suspects: readonly string[],
+): string {
   return `with released as (update ${lanes} set owner = null where ${grantCondition(pipeline, grant)} returning lane)
-update ${holds} h set state = 'retrying', crashes = greatest(0, h.crashes - 1) from released r
-where h.pipeline = ${quoteLiteral(pipeline)} and h.lane = r.lane and h.state = 'suspect'`;
+update ${holds} h set state = 'retrying', crashes = h.crashes - 1 from released r
+where h.pipeline = ${quoteLiteral(pipeline)} and h.lane = r.lane and h.state = 'suspect'
+  and h.event_id = any(${quoteArray(suspects)}::text[])`;
 }

@@ -216,7 +216,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (this.#over.signal.aborted) return;
     this.#end();
     await this.#exactlyOnce?.close();
-    await this.#context.store.release(this.grant);
+    await this.#context.store.release(this.grant, this.#suspects.ids());
     this.#context.events.emit("LaneReleased", { pipeline: this.#context.name, lane: this.grant.lane });
   }
 

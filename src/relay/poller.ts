@@ -147,9 +147,10 @@ export class Poller {
   #rest(startedMs: number): number {
     const { pollBusyMs, pollIntervalMs } = this.#context.timing;
     this.#idleMs = Math.min(pollIntervalMs, Math.max(pollBusyMs, this.#idleMs * 2));
-    const spreadMs = this.#idleMs === pollIntervalMs ? IDLE_SPREAD * pollIntervalMs * this.#context.random.next() : 0;
-    const shareMs = Math.min(10 * this.#idleMs, (this.#now() - startedMs) / IDLE_SHARE);
-    return Math.max(this.#idleMs + spreadMs, shareMs);
+    const shareMs = (this.#now() - startedMs) / IDLE_SHARE;
+    if (this.#idleMs < pollIntervalMs) return Math.max(this.#idleMs, Math.min(2 * this.#idleMs, shareMs));
+    const spreadMs = IDLE_SPREAD * pollIntervalMs * this.#context.random.next();
+    return Math.max(pollIntervalMs + spreadMs, Math.min(10 * pollIntervalMs, shareMs));
   }
 
   async #oneRun(lanes: readonly Lane[]): Promise<OpenRun> {

@@ -20,6 +20,11 @@ export class Suspects {
     if (isHead) this.#noted.add(id);
   }
 
+  /** All that have a note of this lane's. */
+  ids(): string[] {
+    return [...this.#underWay, ...this.#noted];
+  }
+
   /** It is no longer in the lane's hands, whatever became of it. */
   finished(id: string): void {
     this.#underWay.delete(id);

@@ -66,8 +66,8 @@ class WatchedStore implements QueueStore {
     return this.#answer(this.#inner.takeOver(owner, lanes));
   }
 
-  release(grant: Grant) {
-    return this.#answer(this.#inner.release(grant));
+  release(grant: Grant, suspects: readonly string[] = []) {
+    return this.#answer(this.#inner.release(grant, suspects));
   }
 
   async probe(grants: readonly Grant[]): Promise<boolean> {

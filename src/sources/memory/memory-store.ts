@@ -93,7 +93,7 @@ export class MemoryStore implements QueueStore {
     });
   }
 
-  async release(grant: Grant): Promise<void> {
+  async release(grant: Grant, suspects: readonly string[] = []): Promise<void> {
     const { tables } = this.#database;
     const pipeline = this.#pipeline();
     if (!this.#holdsGrant(grant)) return;
@@ -101,9 +101,10 @@ export class MemoryStore implements QueueStore {
       this.durableClaims?.freeLane(grant.lane, grant.owner, false);
       tables.put(pipeline.lanes, grant.lane, { ...pipeline.lanes.get(grant.lane)!, owner: null });
       // What was noted as about to be sent has ended nobody.
-      for (const hold of pipeline.holds.values()) {
-        if (hold.lane !== grant.lane || hold.state !== "suspect") continue;
-        tables.put(pipeline.holds, hold.id, { ...hold, state: "retrying", crashes: Math.max(0, hold.crashes - 1) });
+      for (const id of suspects) {
+        const hold = pipeline.holds.get(id);
+        if (hold?.state !== "suspect") continue;
+        tables.put(pipeline.holds, id, { ...hold, state: "retrying", crashes: hold.crashes - 1 });
       }
     });
   }

@@ -20,14 +20,18 @@ export function takeLanes(queue: Queue, owner: string, lanes: readonly number[])
  * Gives the lane up together with what is still claimed in it. FOR UPDATE waits for a claim that is under way, so that
  * its rows are seen; a grant that is gone changes nothing.
  */
-export async function releaseLane({ database, scope }: Queue, grant: Grant): Promise<void> {
+export async function releaseLane(
+  { database, scope }: Queue,
+  grant: Grant,
+  suspects: readonly string[],
+): Promise<void> {
   const condition = grantCondition(scope.pipeline, grant);
   const settings = writeSettings(database, "releasing a lane", displayTable(scope.table.name));
   await transaction(database.pool, settings, async (session) => {
     const rows = await session.rows(`select 1 from ${scope.tables.lanes} where ${condition} for update`);
     if (rows.length === 0) return;
     await freeLanes(session, scope, [{ lane: grant.lane, formerOwner: grant.owner, died: false }]);
-    await session.rows(releaseLaneSql(scope.tables, scope.pipeline, grant));
+    await session.rows(releaseLaneSql(scope.tables, scope.pipeline, grant, suspects));
   });
 }
 

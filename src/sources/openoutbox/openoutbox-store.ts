@@ -85,8 +85,8 @@ export class OpenOutboxStore implements QueueStore {
     return await takeLanes(await this.#ready(), owner, lanes);
   }
 
-  async release(grant: Grant): Promise<void> {
-    await releaseLane(await this.#ready(), grant);
+  async release(grant: Grant, suspects: readonly string[] = []): Promise<void> {
+    await releaseLane(await this.#ready(), grant, suspects);
   }
 
   async probe(grants: readonly Grant[]): Promise<boolean> {

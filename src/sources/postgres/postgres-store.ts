@@ -105,8 +105,8 @@ export class PostgresStore implements QueueStore {
     return await takeOver(this.#parts.database, scope, owner, lanes);
   }
 
-  release(grant: Grant) {
-    return release(this.#parts.database, this.#parts.spec.name, grant);
+  release(grant: Grant, suspects: readonly string[] = []) {
+    return release(this.#parts.database, this.#parts.spec.name, grant, suspects);
   }
 
   async probe(grants: readonly Grant[]): Promise<boolean> {

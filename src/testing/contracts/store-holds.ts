@@ -257,21 +257,26 @@ export const holdCases = storeCases([
   ],
 
   [
-    "a suspect that failed, or whose lane was released in good order, has counted no crash",
+    "a suspect that failed, or was given up in good order with its lane, has counted no crash; one of a former owner has",
     async (stage) => {
-      await stage.write("a1 b1");
+      await stage.write("a1 b1 c1");
+      const former = await stage.own();
+      await former.read();
+      await former.settle({ suspects: [{ id: stage.id("c1"), key: "c" }] });
+      await former.die();
       const first = await stage.own();
       await first.read();
       await first.settle({ suspects: [{ id: stage.id("a1"), key: "a" }] });
       await first.settle({ suspects: [{ id: stage.id("b1"), key: "b" }] });
       await first.settle({ failed: [stage.failure("a1", AT_ONCE)] });
-      await first.store.release(first.takeoverOf().grant);
+      await first.store.release(first.takeoverOf().grant, stage.ids("a1 b1"));
       const { holds } = (await stage.own()).takeoverOf();
       assert.deepEqual(
         holds.map(({ id, state, crashes }) => [id, state, crashes]).toSorted(),
         [
           [stage.id("a1"), "retrying", 0],
           [stage.id("b1"), "retrying", 0],
+          [stage.id("c1"), "suspect", 1],
         ].toSorted(),
       );
     },

@@ -32,7 +32,7 @@ export function checkOrder(simulation: Simulation): void {
   const ids = new Set(history.arrivals.map(({ id }) => id));
   for (const [line, events] of Map.groupBy(history.written, (event) => lineOf(simulation, event))) {
     const { key } = events[0]!;
-    if (key === null || history.revivedKeys.has(key)) continue;
+    if (key === null || history.revivedKeys.has(key) || history.untimelyKeys.has(key)) continue;
     const kept = events.filter(({ gone, content, id }) => {
       const isDropped = !places.has(content) && ids.has(id);
       return gone === null && !isDropped && !history.replayed.has(content);

@@ -138,10 +138,10 @@ class FaultyStore implements QueueStore {
     });
   }
 
-  release(grant: Grant): Promise<void> {
+  release(grant: Grant, suspects: readonly string[] = []): Promise<void> {
     return this.#calls.call("release", true, () => {
       this.#note(`releases lane ${grant.lane}`);
-      return this.#inner.release(grant);
+      return this.#inner.release(grant, suspects);
     });
   }
 

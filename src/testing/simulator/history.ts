@@ -71,6 +71,8 @@ export class History {
   readonly violations: string[] = [];
   /** Keys of events whose death or deletion was forgotten in a failover: they may come back behind their followers. */
   readonly revivedKeys = new Set<string>();
+  /** Keys with events that a clock which stepped back has put into the future, where a claim respects that. */
+  readonly untimelyKeys = new Set<string>();
   /** Contents of events that somebody else marked at any time. */
   readonly marked = new Set<string>();
   /** Contents of dead events that a person put back: they come late, and their failures are counted anew. */

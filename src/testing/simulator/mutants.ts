@@ -129,7 +129,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "lane not released",
     file: "relay/lane.ts",
-    find: "    await this.#context.store.release(this.grant);\n",
+    find: "    await this.#context.store.release(this.grant, this.#suspects.ids());\n",
     replace: "",
     why: "a lane given up by a living instance stays its own, and nobody serves it",
   },

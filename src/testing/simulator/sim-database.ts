@@ -91,5 +91,11 @@ export class SimDatabase {
     this.#clockOffsetMs += byMs;
     this.#history.disturb(null, "database clock");
     this.#history.note("database", `clock steps by ${byMs} ms`);
+    if (!this.model.durableClaims) return;
+    // What was waiting for its claim is not available any more, while a later event that was written after another
+    // step may be: the table's own order lets it pass.
+    for (const { key, availableAtMs } of this.model.tables.open.values()) {
+      if (key !== null && availableAtMs > this.model.nowMs()) this.#history.untimelyKeys.add(key);
+    }
   }
 }
