@@ -70,7 +70,7 @@ telemetry?.listen(relay);
 let rssBytes = 0;
 const watch = setInterval(() => {
   rssBytes = Math.max(rssBytes, process.memoryUsage.rss());
-}, 20);
+}, 100);
 let startedMs = performance.now();
 let cpu = process.cpuUsage();
 const startedAtMs = performance.timeOrigin + startedMs;
