@@ -56,9 +56,9 @@ export function databaseWarnings(settings: Settings): string[] {
   return unused.length === 0 ? [] : [`${unused.join(", ")}: no effect, DATABASE_URL says where the database is`];
 }
 
+/** With both slashes: without them what was meant as user and password would be a path. */
 function addressOf(text: string): URL | null {
-  const address = URL.parse(text);
-  return address !== null && /^postgres(?:ql)?:$/.test(address.protocol) ? address : null;
+  return /^postgres(?:ql)?:\/\//i.test(text) ? URL.parse(text) : null;
 }
 
 /**
