@@ -18,8 +18,13 @@ export function addConfigOptions(program: Command): void {
       (flag, flags: string[]) => [...flags, flag],
       [],
     )
-    .hook("preAction", () => {
-      given = program.opts<ConfigFlags>();
+    .hook("preAction", (_program, command) => {
+      const { config, set = [] } = program.opts<ConfigFlags>();
+      const { only } = command.opts<{ readonly only?: string }>();
+      given = {
+        ...(config === undefined ? {} : { config }),
+        set: only === undefined ? set : [...set, `OUTBOX_ONLY=${only}`],
+      };
     });
 }
 

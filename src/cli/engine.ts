@@ -3,7 +3,7 @@ import { policyOf, type TablePolicy } from "../config/presets.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
-import { DEFAULT_LIMITS, type Limits } from "../core/limits.ts";
+import { DEFAULT_LIMITS, type Limits, type Timing } from "../core/limits.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { QueueSource, QueueStore } from "../ports/queue-store.ts";
 import type { Database } from "../postgres/pool.ts";
@@ -34,7 +34,7 @@ export interface EngineParts {
 }
 
 export function buildEngine({ config, database, publisher, tables, watch }: EngineParts): Engine {
-  const destination = config.destination.name;
+  const destination = destinationName(config);
   const backlogs: WatchedBacklog[] = [];
   const pipelines: PipelineEnds[] = [];
   const policies = new Map(tables.map((table) => [nameOf(table), policyOf(table.preset, config.policy)]));
@@ -53,13 +53,25 @@ export function buildEngine({ config, database, publisher, tables, watch }: Engi
     destinations: { [destination]: publisher },
     policies: (source) => sourcePolicy(config, byName.get(source)!, policies.get(source)!),
     limits: { ...config.limits, ...sharedLimits(tables.length) },
-    timing: config.timing,
+    timing: timingOf(config),
     lanes: config.lanes,
     instanceName: config.instanceName,
     ...(config.retentionMs === null ? {} : { retentionMs: config.retentionMs }),
   });
   const pollIntervalMs = Math.max(...[...policies.values()].map((policy) => policy.pollIntervalMs));
   return { relay, pipelines, backlog: new BacklogWatch(backlogs, systemClock), pollIntervalMs };
+}
+
+/** Progress belongs to a pipeline, and whoever takes some types only is another one. */
+function destinationName({ destination, sources }: ServiceConfig): string {
+  return sources.only.length === 0 ? destination.name : `${destination.name}[${sources.only.toSorted().join(",")}]`;
+}
+
+const NEVER_MS = 2_000_000_000;
+
+/** What else waits in the tables of a relay for some types is the business of others, and is not told as a mistake. */
+function timingOf({ sources, timing }: ServiceConfig): Partial<Timing> {
+  return sources.only.length === 0 ? timing : { ...timing, unroutedMs: NEVER_MS };
 }
 
 const nameOf = ({ schema, table }: FoundTable): string => `${schema}.${table}`;
@@ -93,12 +105,14 @@ function sourcePolicy(config: ServiceConfig, table: FoundTable, policy: TablePol
   };
 }
 
-function routeOf({ destination, templates }: ServiceConfig, source: FoundTable, policy: TablePolicy): Route {
+function routeOf(config: ServiceConfig, source: FoundTable, policy: TablePolicy): Route {
+  const { sources, templates } = config;
   const { topic, key } = templates;
   const headers = Object.entries(templates.headers);
   const { idHeader, onExhausted, retry } = policy;
   return {
-    destination: destination.name,
+    destination: destinationName(config),
+    ...(sources.only.length === 0 ? {} : { types: sources.only }),
     retry,
     onExhausted,
     ...(topic === null ? {} : { topic: (event) => topic(event, source) ?? lacking("TOPIC_TEMPLATE") }),

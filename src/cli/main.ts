@@ -40,6 +40,10 @@ export function commands(end: End): Command {
     .command("run")
     .description("deliver until stopped; settings come from a config file and the environment")
     .option("--once", "deliver what is there and end: 0 all delivered, 5 something is left, 1 destination unreachable")
+    .option(
+      "--only <types>",
+      "only events of these types, as order.placed,invoice.*; the others are left to other relays",
+    )
     .option("--migrate", "create or update the relay's own schema first")
     .addHelpText("after", () => `\n${settingsHelp()}`)
     .action(async (options: { once?: boolean; migrate?: boolean }) => {

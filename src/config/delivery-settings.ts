@@ -12,6 +12,11 @@ export const sourceSettings = {
     "Schemas whose outbox tables are read, or * for every schema that has one",
   ),
   OUTBOX_TABLE: setting("sources.table", text(200).optional(), "One table of events, as schema.table"),
+  OUTBOX_ONLY: setting(
+    "sources.only",
+    list().optional(),
+    "Only events of these types, * stands for anything: a pipeline of their own. The others are left to other relays, none of which may take these too",
+  ),
   OUTBOX_COLUMNS: setting(
     "sources.columns",
     pairs().optional(),

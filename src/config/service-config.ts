@@ -33,6 +33,8 @@ export interface ServiceConfig {
     readonly columns: ColumnNames;
     /** Of the claims in an Open Outbox table; null for its own default. */
     readonly claimLeaseMs: number | null;
+    /** Patterns of the types to deliver; empty for all of them. */
+    readonly only: readonly string[];
   };
   readonly destination: DestinationConfig;
   readonly templates: MessageTemplates;
@@ -107,7 +109,7 @@ function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: stri
   const { OUTBOX_SCHEMAS, OUTBOX_TABLE } = settings;
   const columns = columnsConfig(settings.OUTBOX_COLUMNS, problems);
   const claimLeaseMs = settings.LEASE_TIMEOUT ?? null;
-  const own = { columns, claimLeaseMs };
+  const own = { columns, claimLeaseMs, only: [...new Set(settings.OUTBOX_ONLY)] };
   const isAll = OUTBOX_SCHEMAS?.includes("*") ?? false;
   if (isAll && OUTBOX_SCHEMAS!.length > 1) {
     problems.push("OUTBOX_SCHEMAS has * and other names: * alone takes every schema that has an outbox table");

@@ -42,6 +42,26 @@ describe("outbox-relay run --once", { concurrency: 2 }, () => {
     assert.deepEqual([again.code, idsIn(again.stdout)], [0, []], again.stderr);
   });
 
+  test("G2 D2: --only takes its own types and leaves the others to others, each of which has progress of its own", async () => {
+    await using it = await stage();
+    const placed = await insert(it, "orders.outbox", 3);
+    const [other] = await it.sql<{ id: string }>(
+      `insert into orders.outbox (id, aggregate_id, event_type, payload)
+       values (gen_random_uuid(), 'key-0', 'invoice.issued', '{}') returning id`,
+    );
+    const env = { DATABASE_URL: it.relayUrl, OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: "stdout:" };
+    const orders = await runCommand(["run", "--once", "--only", "order.*"], env);
+    assert.deepEqual([orders.code, idsIn(orders.stdout).toSorted()], [0, placed.toSorted()], orders.stderr);
+    assert.doesNotMatch(orders.stderr, /no route takes/);
+    const invoices = await runCommand(["run", "--once"], { ...env, OUTBOX_ONLY: "invoice.issued" });
+    assert.deepEqual([invoices.code, idsIn(invoices.stdout)], [0, [other?.id]], invoices.stderr);
+    const pipelines = await it.sql<{ name: string }>("select name from outbox_relay.pipelines order by name");
+    assert.deepEqual(
+      pipelines.map(({ name }) => name),
+      ["orders.outbox->stdout[invoice.issued]", "orders.outbox->stdout[order.*]"],
+    );
+  });
+
   test("G2 A7: a schema without a table does not keep the others, is named, and exits 5", async () => {
     await using it = await stage();
     const ids = await insert(it, "orders.outbox", 3);
