@@ -28,7 +28,14 @@ after(async () => {
 });
 
 async function found(sources: Partial<ServiceConfig["sources"]>): Promise<string[]> {
-  const finder = new TableFinder(database, { schemas: [], tables: [], columns: {}, claimLeaseMs: null, only: [], ...sources });
+  const finder = new TableFinder(database, {
+    schemas: [],
+    tables: [],
+    columns: {},
+    claimLeaseMs: null,
+    only: [],
+    ...sources,
+  });
   const tables = await finder.find();
   assert.deepEqual(await finder.find(), tables, "a second look finds the same");
   return tables.map(({ schema, table, preset, isThere }) => `${schema}.${table} ${isThere ? preset : "missing"}`);
