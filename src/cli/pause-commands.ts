@@ -49,7 +49,7 @@ async function changeAll(verb: "pause" | "resume", name: string | undefined, fla
 }
 
 function toldAs(verb: "pause" | "resume", hasChanged: boolean): string {
-  if (verb === "pause") return hasChanged ? "paused; relays stop claiming within two seconds" : "was paused already";
+  if (verb === "pause") return hasChanged ? "paused; relays stop claiming within three seconds" : "was paused already";
   return hasChanged ? "resumed" : "was not paused";
 }
 

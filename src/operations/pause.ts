@@ -15,7 +15,7 @@ export interface PauseChange {
 }
 
 /**
- * Stops these pipelines: every instance ceases to claim within two seconds, finishes what is in flight and keeps its
+ * Stops these pipelines: every instance ceases to claim within three seconds, finishes what is in flight and keeps its
  * lanes. It lasts until somebody resumes, through restarts too. Names that nobody knows are left out of the answer.
  */
 export async function pausePipelines(

@@ -373,7 +373,7 @@ export class Session implements LaneHost {
 }
 
 /** A person who pauses a pipeline sees it stop within this time. */
-const WISHES_MS = 2_000;
+const WISHES_MS = 3_000;
 
 /** The lane is taken again and again until somebody has put it right; nothing of it is delivered until then. */
 const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([
