@@ -50,7 +50,7 @@ async function measure(servers: BenchServers, delivery: KafkaTarget["delivery"],
   const { postgres, kafka } = servers;
   await fillTable(postgres, "flag", { rows: WARM_UP.drainedEvents, payloadBytes: 200, keys: 1_000 });
   await using topic = await servers.freshTopic();
-  const arrivals = new Arrivals();
+  const arrivals = new ArrivalTimes();
   await using _consumer = watchArrivals(kafka.brokers, topic.name, (value, atMs) => arrivals.add(value, atMs));
   const target = { brokers: kafka.brokers, topic: topic.name, service: topic.name, delivery };
   const relay = await startRelay(postgres, { kind: "flag", until: "told to stop", kafka: target });
@@ -77,7 +77,7 @@ async function measure(servers: BenchServers, delivery: KafkaTarget["delivery"],
 }
 
 /** When each numbered event reached the consumer; of duplicates the first one counts. */
-class Arrivals {
+class ArrivalTimes {
   readonly firstMs = new Map<number, number>();
   records = 0;
   #isTiming = false;

@@ -5,7 +5,7 @@ import type { RelayTables } from "./relay-tables.ts";
 
 /**
  * Gives a lane up in good order, or changes nothing when the grant is gone. What this owner noted as about to be sent has
- * ended nobody: the next owner finds it as any event that waits to be tried again.
+ * ended nobody: the next owner finds it like all that waits to be tried again.
  */
 export function releaseLaneSql(
   { holds, lanes }: RelayTables,
