@@ -61,30 +61,19 @@ function destinationOf({ destination, templates }: ServiceConfig, slots: number)
     };
     return templates.topic === null ? type : templates.topic(event, source);
   };
-  if (destination.kind !== "kafka") return { name: destination.name, brokers: [], topicOf };
-  const { options } = destination;
+  const { addresses, isExactlyOnce, missingTopics, name } = destination;
   return {
-    name: destination.name,
-    brokers: options.brokers,
+    name,
+    brokers: addresses,
     topicOf,
-    ...(options.delivery === "exactly-once"
-      ? { prepareTransactions: () => prepareTransactions(destination, slots) }
-      : {}),
-    ...(options.createTopics === true
-      ? {}
-      : {
-          missingTopics: async (topics) => {
-            const { missingTopics } = await import("../publishers/kafka/kafka-topic-check.ts");
-            return await missingTopics(options, topics);
-          },
-        }),
+    ...(isExactlyOnce ? { prepareTransactions: () => prepareTransactions(destination, slots) } : {}),
+    ...(missingTopics === undefined ? {} : { missingTopics }),
   };
 }
 
 /** What the service does before it starts: it makes the ledger if it is missing, and finds out what it may do. */
 async function prepareTransactions(destination: ServiceConfig["destination"], slots: number): Promise<void> {
-  const { openDestination } = await import("../config/open-destination.ts");
-  const publisher = await openDestination(destination);
+  const publisher = await destination.open();
   const { promise: silence, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`no answer within ${RIGHTS_MS / 1_000} s`)), RIGHTS_MS);
   try {

@@ -52,6 +52,7 @@ export function buildEngine({ config, database, publisher, tables, watch }: Engi
     sources,
     destinations: { [destination]: publisher },
     policies: (source) => sourcePolicy(config, byName.get(source)!, policies.get(source)!),
+    ...(config.ratePerSecond === null ? {} : { rates: { [destination]: config.ratePerSecond } }),
     limits: { ...config.limits, ...sharedLimits(tables.length) },
     timing: timingOf(config),
     lanes: config.lanes,

@@ -28,7 +28,7 @@ export class Log {
   #redact = (line: string) => line;
 
   constructor({ destination, log, secrets, service, telemetry }: ServiceConfig) {
-    this.#stream = pino.destination({ dest: destination.kind === "stdout" ? 2 : 1, sync: false });
+    this.#stream = pino.destination({ dest: destination.usesStdout ? 2 : 1, sync: false });
     this.#loki = telemetry.loki === null ? null : this.#openLoki(telemetry.loki, service);
     const redact = (line: string) => this.#redact(line);
     const stream = this.#loki === null ? this.#stream : branchedStream([this.#own, this.#pushed]);

@@ -51,7 +51,7 @@ export class CurrentSettings {
     const old = Object.fromEntries(kept.map((name) => [name, this.#read.settings[name]]));
     const next = { ...read, settings: { ...read.settings, ...old } };
     const config = checkedService(next);
-    if ((config.destination.kind === "stdout") !== (this.#config.destination.kind === "stdout")) {
+    if (config.destination.usesStdout !== this.#config.destination.usesStdout) {
       throw new ConfigProblems([
         "the destination changes from or to standard output, where the log is: restart for that",
       ]);

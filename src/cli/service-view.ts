@@ -1,4 +1,3 @@
-import { brokersOf } from "../config/open-destination.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { BrokerCheck } from "../http/broker-check.ts";
@@ -38,7 +37,7 @@ export class ServiceView implements ProbeFaces {
       await database.pool.query("select 1");
     });
     this.#schema = new DatabaseCheck(systemClock, () => requireSchema(database));
-    this.#broker = new BrokerCheck(systemClock, brokersOf(config.destination));
+    this.#broker = new BrokerCheck(systemClock, config.destination.addresses);
     this.#metrics = new Metrics({
       version: VERSION,
       condition: this.#condition,

@@ -1,5 +1,4 @@
 import { type FoundTable, TableFinder } from "../config/find-tables.ts";
-import { openDestination } from "../config/open-destination.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
@@ -139,7 +138,7 @@ export class Service {
       logger.warn("no schema has an outbox table; they are looked for again");
       return null;
     }
-    const opened = await openDestination(config.destination);
+    const opened = await config.destination.open();
     const publisher = this.#tracing?.watch(opened, config.destination.kind) ?? opened;
     await this.#requireTransactions(publisher, tables.length * config.lanes);
     if (this.#stopping.signal.aborted) {
@@ -181,7 +180,7 @@ export class Service {
   async #requireTransactions(publisher: Publisher, slots: number): Promise<void> {
     const { destination } = this.#options.config;
     if (publisher.transactions === undefined) {
-      if (destination.kind !== "kafka" || destination.options.delivery !== "exactly-once") return;
+      if (!destination.isExactlyOnce) return;
       throw new RelayError("TRANSACTIONS_REFUSED", `${publisher.name} offers no transactions`);
     }
     const patience = new AbortController();

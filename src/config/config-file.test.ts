@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
+import type { KafkaPublisherOptions } from "../publishers/kafka/kafka-config.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { loadConfig } from "./load-config.ts";
 
@@ -50,8 +51,8 @@ test("A14 G2 a YAML file in the folder describes the whole service, topics.creat
   assert.deepEqual([config.http.port, config.database.url], [4_000, "postgres://me:pw@db/shop"]);
   assert.deepEqual(config.sources.schemas, ["a", "b"]);
   assert.ok(config.destination.kind === "kafka");
-  assert.deepEqual(config.destination.options.brokers, ["k1:9092", "k2:9092"]);
-  assert.equal(config.destination.options.createTopics, false);
+  const { brokers, createTopics } = config.destination.options as KafkaPublisherOptions;
+  assert.deepEqual([brokers, createTopics], [["k1:9092", "k2:9092"], false]);
   assert.deepEqual([config.policy.retry.attemptsMax, config.policy.retry.initialMs], [3, 2_000]);
 });
 

@@ -82,6 +82,11 @@ export const destinationSettings = {
     wholeNumber(1, 100_000).optional(),
     "Events in one transaction of an exactly-once destination; 5,000 by default",
   ),
+  RATE_LIMIT: setting(
+    "destination.rateLimit",
+    wholeNumber(1, 1_000_000).optional(),
+    "Events per second that the destination is given at most; as many as it takes by default",
+  ),
   TOPICS_CREATE: setting(
     "topics.create",
     flag().optional(),

@@ -1,86 +1,50 @@
-import type { Publisher } from "../ports/publisher.ts";
-import { type KafkaDestination, kafkaOptions } from "./kafka-destination.ts";
+import type { DestinationConfig, WrittenDestination } from "./destinations/destination-scheme.ts";
+import { kafkaAt } from "./destinations/kafka-scheme.ts";
+import { SCHEMES } from "./destinations/schemes.ts";
 import type { Settings } from "./settings.ts";
 import { orList } from "./value-types.ts";
 
-/** Where the events go, with all that a publisher has to be told. */
-export type DestinationConfig =
-  | { readonly kind: "stdout"; readonly name: "stdout" }
-  | KafkaDestination
-  /** The program brings its own publisher; no setting leads to it. */
-  | { readonly kind: "given"; readonly name: string; readonly open: () => Promise<Publisher> };
+const EXAMPLES = SCHEMES.map(({ example }) => example);
 
-const SCHEMES = ["kafka://host:port", "stdout:"] as const;
-const DEFAULT_KAFKA_PORT = 9092;
-
-/** Null when `problems` say why there is none. */
+/** The destination that the settings name; null when `problems` say why there is none. */
 export function destinationConfig(settings: Settings, problems: string[]): DestinationConfig | null {
-  const chosen = chooseDestination(settings, problems);
-  if (chosen === null) return null;
-  if (chosen.kind === "kafka") return kafkaOptions(settings, chosen.brokers, problems);
-  if (settings.DELIVERY === "exactly-once") {
-    problems.push('DELIVERY is "exactly-once": stdout cannot do that, write at-least-once');
-  }
-  return { kind: "stdout", name: "stdout" };
-}
-
-type Chosen = { readonly kind: "stdout" } | { readonly kind: "kafka"; readonly brokers: readonly string[] };
-
-function chooseDestination(settings: Settings, problems: string[]): Chosen | null {
-  const { KAFKA_BROKERS, OUTBOX_DESTINATION } = settings;
-  const byList = KAFKA_BROKERS === undefined ? null : kafkaAt("KAFKA_BROKERS", KAFKA_BROKERS, problems);
+  const { KAFKA_BROKERS, OUTBOX_DESTINATION, PUBLISHER_TYPE } = settings;
+  const common = { settings, problems };
   if (OUTBOX_DESTINATION === undefined) {
-    if (KAFKA_BROKERS === undefined && settings.RABBITMQ_HOST !== undefined) {
-      problems.push(
-        `RABBITMQ_HOST names a destination that this version does not have yet: set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION to ${orList(SCHEMES)}`,
-      );
-    } else if (KAFKA_BROKERS === undefined) {
-      problems.push(
-        `The destination is missing: set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION to ${orList(SCHEMES)}`,
-      );
+    if (KAFKA_BROKERS !== undefined) {
+      return kafkaAt(KAFKA_BROKERS, { ...common, name: "kafka", setting: "KAFKA_BROKERS", address: "" });
     }
-    return byList;
+    problems.push(
+      `The destination is missing: set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION to ${orList(EXAMPLES)}`,
+    );
+    return null;
   }
-  const byAddress = chosenBy(OUTBOX_DESTINATION, settings.PUBLISHER_TYPE, problems);
-  if (byList !== null && byAddress !== null && JSON.stringify(byList) !== JSON.stringify(byAddress)) {
+  const address = withScheme(OUTBOX_DESTINATION, PUBLISHER_TYPE);
+  const config = configured({ ...common, setting: "OUTBOX_DESTINATION", address });
+  if (config !== null && KAFKA_BROKERS !== undefined && !isAt(config, KAFKA_BROKERS)) {
     problems.push("KAFKA_BROKERS and OUTBOX_DESTINATION name different destinations: keep one of them");
   }
-  return byAddress;
+  return config;
 }
 
-function chosenBy(address: string, publisherType: string | undefined, problems: string[]): Chosen | null {
-  const whole =
-    address.includes(":/") || !publisherType || address.startsWith("stdout:")
-      ? address
-      : `${publisherType}://${address}`;
-  const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):(?:\/\/)?(.*)$/is.exec(whole) ?? [];
-  if (scheme?.toLowerCase() === "stdout" && rest === "") return { kind: "stdout" };
-  if (scheme?.toLowerCase() === "kafka" && whole.includes("://")) {
-    const brokers = (rest ?? "")
-      .replace(/\/$/, "")
-      .split(",")
-      .map((broker) => broker.trim());
-    return kafkaAt("OUTBOX_DESTINATION", brokers, problems);
-  }
+/** The destination at this address. Without a name of its own it bears that of its kind. */
+function configured(written: Omit<WrittenDestination, "name"> & { readonly name?: string }): DestinationConfig | null {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(written.address)?.[1]?.toLowerCase();
+  const found = SCHEMES.find(({ schemes }) => scheme !== undefined && schemes.includes(scheme));
+  if (found !== undefined) return found.configure({ ...written, name: written.name ?? found.kind });
   // Only the scheme is shown: what follows may hold a password.
-  const written = scheme === undefined ? "has no scheme" : `begins with ${JSON.stringify(`${scheme}:`)}`;
-  problems.push(`OUTBOX_DESTINATION ${written}: write ${orList(SCHEMES)}`);
+  const what = scheme === undefined ? "has no scheme" : `begins with ${JSON.stringify(`${scheme}:`)}`;
+  written.problems.push(`${written.setting} ${what}: write ${orList(EXAMPLES)}`);
   return null;
 }
 
-function kafkaAt(setting: string, brokers: readonly string[], problems: string[]): Chosen | null {
-  const addresses = brokers.map(brokerAddress);
-  const bad = brokers.filter((_, index) => addresses[index] === null);
-  if (bad.length === 0) return { kind: "kafka", brokers: addresses.filter((address) => address !== null) };
-  const shown = bad.some((broker) => broker.includes("@"))
-    ? "user and password go into KAFKA_USERNAME and KAFKA_PASSWORD"
-    : bad.map((broker) => JSON.stringify(broker)).join(", ");
-  problems.push(`${setting} has a broker that is not of the form host:port: ${shown}`);
-  return null;
+/** Where the scheme has a setting of its own, as in the Open Outbox Relay. */
+function withScheme(address: string, type: string | undefined): string {
+  const isWhole = address.includes(":/") || type === undefined || /^(?:stdout|discard):/i.test(address);
+  return isWhole ? address : `${type}://${address}`;
 }
 
-function brokerAddress(broker: string): string | null {
-  const [, host, digits] = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i.exec(broker) ?? [];
-  const port = Number(digits ?? DEFAULT_KAFKA_PORT);
-  return host !== undefined && port > 0 && port < 65_536 ? `${host}:${port}` : null;
+function isAt({ addresses }: DestinationConfig, brokers: readonly string[]): boolean {
+  const withPort = brokers.map((broker) => (/:\d+$/.test(broker) ? broker : `${broker}:9092`));
+  return JSON.stringify(withPort) === JSON.stringify(addresses);
 }

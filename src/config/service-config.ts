@@ -8,8 +8,8 @@ import type { ColumnNames } from "../sources/postgres/column-names.ts";
 import { columnsConfig } from "./columns-config.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { databaseConfig, databaseWarnings } from "./database-config.ts";
-import { type DestinationConfig, destinationConfig } from "./destination-config.ts";
-import { kafkaWarnings } from "./kafka-destination.ts";
+import { destinationConfig } from "./destination-config.ts";
+import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import { databaseTimeoutsFor, publishTimeoutFor, timingFor } from "./lease-timing.ts";
 import type { ExplicitPolicy } from "./presets.ts";
 import type { ReadSettings } from "./read-settings.ts";
@@ -37,6 +37,8 @@ export interface ServiceConfig {
     readonly only: readonly string[];
   };
   readonly destination: DestinationConfig;
+  /** Events per second; null for no limit. */
+  readonly ratePerSecond: number | null;
   readonly templates: MessageTemplates;
   readonly policy: ExplicitPolicy;
   readonly lanes: number;
@@ -75,6 +77,7 @@ export function serviceConfig({ settings, origins, secrets, warnings }: ReadSett
     policy: explicitPolicy(settings, problems),
     lanes: settings.LANES,
     limits: limitsConfig(settings),
+    ratePerSecond: settings.RATE_LIMIT ?? null,
     timing: timingFor(leaseMs, settings.SHUTDOWN_TIMEOUT_MS, publishTimeoutOf(settings, leaseMs, problems)),
     retentionMs: settings.RETENTION ?? null,
     shutdownMs: settings.SHUTDOWN_TIMEOUT_MS,
@@ -82,8 +85,7 @@ export function serviceConfig({ settings, origins, secrets, warnings }: ReadSett
   };
   checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
   if (destination === null || problems.length > 0) throw new ConfigProblems(problems);
-  const remarks = destination.kind === "kafka" ? kafkaWarnings(destination) : [];
-  return { ...config, destination, warnings: [...warnings, ...databaseWarnings(settings), ...remarks] };
+  return { ...config, destination, warnings: [...warnings, ...databaseWarnings(settings), ...destination.warnings] };
 }
 
 function limitsConfig({ TRANSACTION_SIZE, REAP_BATCH_SIZE }: Settings): Partial<Limits> {

@@ -29,5 +29,17 @@ function adapt(config: ServiceConfig): ServiceConfig {
       send: (message) => void process.send?.(message, undefined, undefined, () => {}),
       onMessage: (listener) => process.on("message", (message) => listener(message as ToRelay)),
     });
-  return { ...config, timing, destination: { kind: "given", name: DEMO_DESTINATION, open } };
+  return {
+    ...config,
+    timing,
+    destination: {
+      kind: "demo",
+      name: DEMO_DESTINATION,
+      addresses: [],
+      isExactlyOnce: false,
+      warnings: [],
+      options: {},
+      open,
+    },
+  };
 }

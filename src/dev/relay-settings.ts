@@ -28,7 +28,8 @@ export async function brokerOf(env: Environment): Promise<string | null> {
   const complete = relayEnvironment(env, "postgres://nobody@127.0.0.1/none", 1);
   const { config } = await loadConfig({ env: complete, cwd: tmpdir() });
   const { destination } = config;
-  return destination.kind === "kafka" ? `Kafka at ${destination.options.brokers.join(", ")}` : destination.name;
+  const { addresses, kind } = destination;
+  return addresses.length === 0 ? kind : `${kind} at ${addresses.join(", ")}`;
 }
 
 /** The environment of the relay's process. */

@@ -10,6 +10,8 @@ export interface PublisherCapabilities {
   readonly keyOrderInBatch: boolean;
   /** True when the destination drops a second message with the same event id. */
   readonly deduplicates: boolean;
+  /** What stands before the name of a CloudEvents attribute in a header here; `ce-` where nothing else is said. */
+  readonly attributePrefix?: string;
 }
 
 /** Tells the outcome of the message at this index. */

@@ -53,8 +53,9 @@ export class Dispatcher {
       const { admits } = destination.admission();
       if (admits === "none") return;
       const probe = admits === "probe";
-      const size = probe ? 1 : this.#listener.publishSize();
+      const size = destination.allowance(probe ? 1 : this.#listener.publishSize());
       const entries = size > 0 ? this.#queue.take(size, this.#sender.manyOfKey) : [];
+      destination.giveBack(size - entries.length);
       if (entries.length === 0) return;
       if (probe) destination.beginProbe();
       this.#start(entries, probe);

@@ -16,6 +16,8 @@ import { type Listener, TechnicalEventBus } from "./technical-event-bus.ts";
 export interface RelayOptions {
   readonly sources: readonly QueueSource[];
   readonly destinations: Readonly<Record<string, Publisher>>;
+  /** Events per second that a destination is given at most, by its name. Absent: as many as it takes. */
+  readonly rates?: Readonly<Record<string, number>>;
   /** Absent: everything goes to the only destination, topic = event type, key = aggregate id. */
   readonly routes?: readonly Route[];
   readonly limits?: Partial<Limits>;
@@ -106,7 +108,16 @@ function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEv
   return new Map(
     entries.map(([name, publisher]) => [
       name,
-      new Destination({ name, publisher, limits, circuit, clock, random, events }),
+      new Destination({
+        name,
+        publisher,
+        limits,
+        circuit,
+        ratePerSecond: options.rates?.[name],
+        clock,
+        random,
+        events,
+      }),
     ]),
   );
 }

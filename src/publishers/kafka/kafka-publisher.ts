@@ -19,7 +19,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const transactions = settings.delivery === "exactly-once" ? kafkaTransactions(settings) : null;
   return {
     name: settings.name,
-    capabilities: { keyOrderInBatch: true, deduplicates: false },
+    capabilities: { keyOrderInBatch: true, deduplicates: false, attributePrefix: "ce_" },
     ...(transactions === null ? {} : { transactions }),
     publish: (batch, report, signal) => plain.publish(batch, report, signal),
     async close() {

@@ -1,40 +1,94 @@
-import { DEFAULT_TIMING } from "../core/limits.ts";
-import type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "../publishers/kafka/kafka-config.ts";
-import { publishTimeoutFor } from "./lease-timing.ts";
+import type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "../../publishers/kafka/kafka-config.ts";
+import { publishMsOf } from "../lease-timing.ts";
+import type { Settings } from "../settings.ts";
+import { hostAndPort } from "./address.ts";
+import type { DestinationConfig, DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
 import { clientCredentials } from "./oauth-token.ts";
-import type { Settings } from "./settings.ts";
 
-export interface KafkaDestination {
-  readonly kind: "kafka";
-  readonly name: "kafka";
-  readonly options: KafkaPublisherOptions;
+const DEFAULT_PORT = 9_092;
+
+export const kafkaScheme: DestinationScheme = {
+  kind: "kafka",
+  schemes: ["kafka"],
+  example: "kafka://host:port",
+  configure(written) {
+    const listed = /^kafka:\/\/(.*?)\/?$/i.exec(written.address)?.[1]?.split(",") ?? [""];
+    return kafkaAt(
+      listed.map((broker) => broker.trim()),
+      written,
+    );
+  },
+};
+
+/** The same by a list of `host:port`. */
+export function kafkaAt(
+  brokers: readonly string[],
+  { name, problems, setting, settings }: WrittenDestination,
+): DestinationConfig | null {
+  const addresses = brokers.map((broker) => hostAndPort(broker, DEFAULT_PORT));
+  const bad = brokers.filter((_, index) => addresses[index] === null);
+  if (bad.length > 0) {
+    const shown = bad.some((broker) => broker.includes("@"))
+      ? "user and password go into KAFKA_USERNAME and KAFKA_PASSWORD"
+      : bad.map((broker) => JSON.stringify(broker)).join(", ");
+    problems.push(`${setting} has a broker that is not of the form host:port: ${shown}`);
+    return null;
+  }
+  const options = kafkaOptions(
+    name,
+    settings,
+    addresses.filter((address) => address !== null),
+    problems,
+  );
+  return {
+    kind: "kafka",
+    name,
+    addresses: options.brokers,
+    isExactlyOnce: options.delivery === "exactly-once",
+    warnings: warningsOf(options),
+    options,
+    async open() {
+      const { loadKafka } = await import("../../publishers/kafka/kafka-client.ts");
+      await loadKafka();
+      const { kafkaPublisher } = await import("../../publishers/kafka/kafka-publisher.ts");
+      return kafkaPublisher(options);
+    },
+    ...(options.createTopics === true
+      ? {}
+      : {
+          missingTopics: async (topics) => {
+            const { missingTopics } = await import("../../publishers/kafka/kafka-topic-check.ts");
+            return await missingTopics(options, topics);
+          },
+        }),
+  };
 }
 
-/** What is legal and still deserves a second look. */
-export function kafkaWarnings({ options: { sasl, tls } }: KafkaDestination): string[] {
+function warningsOf({ sasl, tls }: KafkaPublisherOptions): string[] {
   if (sasl === undefined || tls !== false || sasl.mechanism.startsWith("SCRAM")) return [];
   return ["KAFKA_PASSWORD or the token goes to the brokers in the clear: set KAFKA_SSL=true"];
 }
 
-export function kafkaOptions(settings: Settings, brokers: readonly string[], problems: string[]): KafkaDestination {
+function kafkaOptions(
+  name: string,
+  settings: Settings,
+  brokers: readonly string[],
+  problems: string[],
+): KafkaPublisherOptions {
   const { DELIVERY, KAFKA_COMPRESSION, KAFKA_LEDGER_TOPIC, SERVICE_NAME, TOPICS_CREATE } = settings;
   const tls = tlsOf(settings, problems);
   const sasl = saslOf(settings, problems);
   return {
-    kind: "kafka",
-    name: "kafka",
-    options: {
-      name: "kafka",
-      brokers,
-      service: SERVICE_NAME,
-      delivery: DELIVERY ?? "exactly-once",
-      tls,
-      ...(sasl === null ? {} : { sasl }),
-      ...(TOPICS_CREATE === undefined ? {} : { createTopics: TOPICS_CREATE }),
-      ...(KAFKA_LEDGER_TOPIC === undefined ? {} : { ledger: { topic: KAFKA_LEDGER_TOPIC } }),
-      ...(KAFKA_COMPRESSION === undefined ? {} : { compression: KAFKA_COMPRESSION }),
-      ...timeoutsFor(settings.PUBLISH_TIMEOUT ?? publishTimeoutFor(settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs)),
-    },
+    name,
+    brokers,
+    service: SERVICE_NAME,
+    delivery: DELIVERY ?? "exactly-once",
+    tls,
+    ...(sasl === null ? {} : { sasl }),
+    ...(TOPICS_CREATE === undefined ? {} : { createTopics: TOPICS_CREATE }),
+    ...(KAFKA_LEDGER_TOPIC === undefined ? {} : { ledger: { topic: KAFKA_LEDGER_TOPIC } }),
+    ...(KAFKA_COMPRESSION === undefined ? {} : { compression: KAFKA_COMPRESSION }),
+    ...timeoutsFor(publishMsOf(settings)),
   };
 }
 

@@ -1,4 +1,4 @@
-import { RelayError, reasonOf } from "../core/errors.ts";
+import { RelayError, reasonOf } from "../../core/errors.ts";
 
 interface ClientCredentials {
   readonly url: string;
