@@ -10,8 +10,17 @@ export type TypeFilter = readonly TypeRule[] | null;
 export interface TypeRule {
   /** An exact type, or a pattern in which `*` stands for any run of characters. */
   readonly pattern: string;
+  /** What else must hold of the event. Absent: nothing. */
+  readonly when?: readonly FieldRule[];
   /** Whether the events that this rule is the first to match belong to this pipeline. */
   readonly mine: boolean;
+}
+
+/** True when the field is there and one of the patterns matches it. */
+export interface FieldRule {
+  readonly field: "key" | "correlation_id" | `header:${string}`;
+  /** As in a type rule. `*` alone matches whatever is there. */
+  readonly patterns: readonly string[];
 }
 
 export interface PipelineSpec {

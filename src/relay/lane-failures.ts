@@ -120,7 +120,7 @@ export class LaneFailures {
       return;
     }
     const attempts = this.attemptsOf(entry) + 1;
-    const next = nextAfterFailure(policyFor(context, entry.event.type), outcome, attempts, random.next());
+    const next = nextAfterFailure(policyFor(context, entry.event), outcome, attempts, random.next());
     reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
     this.#hold(entry, followers, { attempts, reason: outcome.reason, next });
   }

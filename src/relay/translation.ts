@@ -11,10 +11,14 @@ export function translate(
   event: ClaimedEvent,
 ): Pick<Entry, "message" | "fault" | "faultError"> {
   if (event.fault !== null) return faulty(event.fault.reason);
-  const route = routes.routeOf(event.type, destination.name);
+  const route = routes.routeOf(event, destination.name);
   if (route === undefined) return faulty(`no route takes events of type ${event.type}`);
   try {
-    return { message: messageOf(route, event), fault: null, faultError: null };
+    return {
+      message: messageOf(route, event, destination.publisher.capabilities.attributePrefix),
+      fault: null,
+      faultError: null,
+    };
   } catch (error) {
     return faulty(`the route of ${event.type} could not translate it: ${reasonOf(error)}`, error);
   }
@@ -24,7 +28,8 @@ function faulty(fault: string, faultError: unknown = null) {
   return { message: null, fault, faultError };
 }
 
-export function policyFor({ destination, routes }: PipelineContext, type: string): FailurePolicy {
-  const route = routes.routeOf(type, destination.name);
+/** An event that cannot be read may lack what its route asks for; its type still says which it was. */
+export function policyFor({ destination, routes }: PipelineContext, event: ClaimedEvent): FailurePolicy {
+  const route = routes.routeOf(event, destination.name) ?? routes.routeOfType(event.type, destination.name);
   return { retry: route?.retry ?? DEFAULT_RETRY, onExhausted: route?.onExhausted ?? "park" };
 }

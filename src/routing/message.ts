@@ -1,18 +1,22 @@
 import type { Headers, Message, OutboxEvent } from "../core/event.ts";
+import { enveloped } from "./envelope.ts";
 import type { Route } from "./routes.ts";
+
+/** Where nothing else is said, as the bindings of HTTP and NATS have it. */
+const ATTRIBUTE_PREFIX = "ce-";
 
 /**
  * The message that this route makes of an event; by default topic = type, key = key, headers = the row's and ours.
  * Throws what the route's own functions throw: the event cannot be routed then.
  */
-export function messageOf(route: Route, event: OutboxEvent): Message {
-  return {
-    event,
-    topic: route.topic === undefined ? event.type : route.topic(event),
-    key: route.key === undefined ? event.key : route.key(event),
-    headers: route.headers === undefined ? headersOf(event) : withOwn(headersOf(event), route.headers(event), event.id),
-    payload: event.payload,
-  };
+export function messageOf(route: Route, event: OutboxEvent, attributePrefix = ATTRIBUTE_PREFIX): Message {
+  const headers =
+    route.headers === undefined ? headersOf(event) : withOwn(headersOf(event), route.headers(event), event.id);
+  const payload = route.payload === undefined ? event.payload : route.payload(event);
+  const topic = route.topic === undefined ? event.type : route.topic(event);
+  const key = route.key === undefined ? event.key : route.key(event);
+  if (route.envelope === undefined) return { event, topic, key, headers, payload };
+  return { event, topic, key, ...enveloped(route.envelope, event, { headers, payload }, attributePrefix) };
 }
 
 /** Every event passes here: no copy of the row's headers when there are none. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { isRelayError } from "../core/errors.ts";
+import type { OutboxEvent } from "../core/event.ts";
 import type { TypeFilter } from "../ports/queue-store.ts";
 import { nearestName } from "./nearest-name.ts";
 import { compileRoutes, type Route } from "./routes.ts";
@@ -19,22 +20,30 @@ function configError(routes: readonly Route[]): string {
   return assert.fail("the routes were accepted");
 }
 
+const of = (type: string, more: Partial<OutboxEvent> = {}) => ({
+  type,
+  key: null,
+  correlationId: null,
+  headers: {},
+  ...more,
+});
+
 test("the first route that matches takes the event, also when a later one names its type exactly", () => {
   const first = { types: ["order.*"], destination: "kafka" };
   const second = { types: ["payment.made", "*.failed"], destination: "rabbitmq" };
   const routes = compileRoutes([first, second], DESTINATIONS);
-  assert.equal(routes.routeOf("order.failed", "kafka"), first);
-  assert.equal(routes.routeOf("order.failed", "rabbitmq"), undefined);
-  assert.equal(routes.routeOf("payment.made", "rabbitmq"), second);
-  assert.equal(routes.routeOf("payment.failed", "rabbitmq"), second);
-  assert.equal(routes.routeOf("payment.begun", "rabbitmq"), undefined);
+  assert.equal(routes.routeOf(of("order.failed"), "kafka"), first);
+  assert.equal(routes.routeOf(of("order.failed"), "rabbitmq"), undefined);
+  assert.equal(routes.routeOf(of("payment.made"), "rabbitmq"), second);
+  assert.equal(routes.routeOf(of("payment.failed"), "rabbitmq"), second);
+  assert.equal(routes.routeOf(of("payment.begun"), "rabbitmq"), undefined);
 });
 
 test("a route without types takes everything that is left", () => {
   const rest = { destination: "kafka" };
   const routes = compileRoutes([{ types: ["log.*"], destination: "audit" }, rest], DESTINATIONS);
-  assert.equal(routes.routeOf("anything", "kafka"), rest);
-  assert.equal(routes.routeOf("log.x", "kafka"), undefined);
+  assert.equal(routes.routeOf(of("anything"), "kafka"), rest);
+  assert.equal(routes.routeOf(of("log.x"), "kafka"), undefined);
 });
 
 test("a destination that takes everything needs no filter", () => {
@@ -93,10 +102,45 @@ test("more types than the cache holds are still routed", () => {
   const routes = compileRoutes([route], DESTINATIONS);
   for (let round = 0; round < 2; round++) {
     for (let type = 0; type < 2_500; type++) {
-      assert.equal(routes.routeOf(`t${type}`, "kafka"), route);
-      assert.equal(routes.routeOf(`x${type}`, "kafka"), undefined);
+      assert.equal(routes.routeOf(of(`t${type}`), "kafka"), route);
+      assert.equal(routes.routeOf(of(`x${type}`), "kafka"), undefined);
     }
   }
+});
+
+test("a route can ask for more than the type; the next one takes what it leaves", () => {
+  const europe = { types: ["order.*"], when: { "header:region": ["eu", "uk-*"], key: "*" }, destination: "audit" };
+  const rest = { destination: "kafka" };
+  const routes = compileRoutes([europe, rest], DESTINATIONS);
+  const takenBy = (more: Partial<OutboxEvent>, type = "order.placed") =>
+    DESTINATIONS.filter((destination) => routes.routeOf(of(type, more), destination) !== undefined);
+  assert.deepEqual(takenBy({ key: "k", headers: { region: "eu" } }), ["audit"]);
+  assert.deepEqual(takenBy({ key: "k", headers: { region: "uk-1" } }), ["audit"]);
+  assert.deepEqual(takenBy({ key: "k", headers: { region: "us" } }), ["kafka"]);
+  assert.deepEqual(takenBy({ key: null, headers: { region: "eu" } }), ["kafka"]);
+  assert.deepEqual(takenBy({ key: "k" }), ["kafka"]);
+  assert.deepEqual(takenBy({ key: "k", headers: { region: "eu" } }, "other"), ["kafka"]);
+  assert.equal(routes.routeOfType("order.placed", "audit"), europe);
+  assert.equal(routes.routeOfType("other", "audit"), undefined);
+  assert.deepEqual(routes.filterFor("audit"), [
+    {
+      pattern: "order.*",
+      when: [
+        { field: "header:region", patterns: ["eu", "uk-*"] },
+        { field: "key", patterns: ["*"] },
+      ],
+      mine: true,
+    },
+    { pattern: "*", mine: false },
+  ]);
+});
+
+test("an unknown field of a condition is refused with what could be meant", () => {
+  const by = (field: string, value: string | string[] = "x") =>
+    configError([{ when: { [field]: value }, destination: "kafka" }]);
+  assert.match(by("keey"), /routes\[0\]\.when has the unknown field "keey".*\(key\?\)/);
+  assert.match(by("tenant-of-it"), /header:tenant-of-it\?/);
+  assert.match(by("key", []), /routes\[0\]\.when\.key lists nothing/);
 });
 
 const word = fc.string({ unit: fc.constantFrom("a", "b", "."), maxLength: 6 });
@@ -133,7 +177,7 @@ test("the filters and the routes agree: an event goes to exactly the destination
         return;
       }
       for (const destination of DESTINATIONS) {
-        assert.equal(takes(routes.filterFor(destination), type), routes.routeOf(type, destination) !== undefined);
+        assert.equal(takes(routes.filterFor(destination), type), routes.routeOf(of(type), destination) !== undefined);
       }
     }),
   );

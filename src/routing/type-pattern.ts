@@ -26,7 +26,3 @@ export function covers(wide: string, narrow: string): boolean {
 
 /** Stands for the narrower pattern's `*`; no type is written with it. */
 const ANY_RUN = "\u{F0000}";
-
-export function isPattern(pattern: string): boolean {
-  return pattern.includes("*");
-}

@@ -8,7 +8,7 @@ interface ClaimsContext {
   readonly spec: PipelineSpec;
   pipeline(): PipelineTables;
   laneOf(row: EventRow): number;
-  isMine(type: string): boolean;
+  isMine(row: EventRow): boolean;
 }
 
 /** Claims that live in the row: `lockedBy` and `lockedAtMs` are set exactly while the state is DELIVERING. */
@@ -45,7 +45,7 @@ export class MemoryClaims implements DurableClaims {
   freeLane(lane: number, owner: string, died: boolean): void {
     const { database, laneOf, isMine } = this.#context;
     for (const row of [...database.tables.open.values()]) {
-      if (row.lockedBy !== owner || !isMine(row.type) || laneOf(row) !== lane) continue;
+      if (row.lockedBy !== owner || !isMine(row) || laneOf(row) !== lane) continue;
       if (died) this.#reap(row);
       else database.reopen(row);
     }
@@ -66,7 +66,7 @@ export class MemoryClaims implements DurableClaims {
   #giveBackStrays(owner: string, known: ReadonlySet<string>, beforeMs: number): void {
     const { database, isMine } = this.#context;
     for (const row of [...database.tables.open.values()]) {
-      const isStray = row.lockedBy === owner && !known.has(row.id) && isMine(row.type);
+      const isStray = row.lockedBy === owner && !known.has(row.id) && isMine(row);
       if (isStray && (row.lockedAtMs ?? 0) < beforeMs) database.reopen(row);
     }
   }
@@ -75,12 +75,12 @@ export class MemoryClaims implements DurableClaims {
     const { database, isMine } = this.#context;
     const nowMs = database.nowMs();
     const stale = [...database.tables.open.values()].filter(
-      ({ type, lockedBy, lockedAtMs }) =>
-        lockedBy !== null &&
-        lockedAtMs !== null &&
-        lockedAtMs < nowMs - this.leaseMs &&
-        isMine(type) &&
-        !isAlive(database.tables.instances.get(lockedBy), nowMs),
+      (row) =>
+        row.lockedBy !== null &&
+        row.lockedAtMs !== null &&
+        row.lockedAtMs < nowMs - this.leaseMs &&
+        isMine(row) &&
+        !isAlive(database.tables.instances.get(row.lockedBy), nowMs),
     );
     const taken = stale.slice(0, rows);
     const dead = database.tables.commit(() => taken.filter((row) => this.#reap(row)).length);

@@ -1,4 +1,5 @@
-import type { TypeFilter } from "../../ports/queue-store.ts";
+import type { OutboxEvent } from "../../core/event.ts";
+import type { FieldRule, TypeFilter } from "../../ports/queue-store.ts";
 
 /** FNV-1a: stable over processes and restarts, which is all that a lane asks of it. */
 function hashOf(text: string): number {
@@ -14,19 +15,32 @@ export function laneOf(event: { readonly id: string; readonly key: string | null
   return hashOf(event.key ?? event.id) % lanes;
 }
 
-/** Whether the first rule that matches says so; the answer per type is remembered. */
-export function typeMatcher(filter: TypeFilter): (type: string) => boolean {
+type Ruled = Pick<OutboxEvent, "type" | "key" | "correlationId" | "headers">;
+
+/** Whether the first rule that matches says so. */
+export function typeMatcher(filter: TypeFilter): (event: Ruled) => boolean {
   if (filter === null) return () => true;
-  const rules = filter.map((rule) => ({ mine: rule.mine, pattern: patternOf(rule.pattern) }));
-  const known = new Map<string, boolean>();
-  return (type) => {
-    let mine = known.get(type);
-    if (mine === undefined) {
-      mine = rules.find((rule) => rule.pattern.test(type))?.mine ?? false;
-      known.set(type, mine);
-    }
-    return mine;
-  };
+  const rules = filter.map(({ mine, pattern, when = [] }) => ({
+    mine,
+    pattern: patternOf(pattern),
+    when: when.map(({ field, patterns }) => ({ field, patterns: patterns.map(patternOf) })),
+  }));
+  return (event) =>
+    rules.find(
+      ({ pattern, when }) =>
+        pattern.test(event.type) &&
+        when.every(({ field, patterns }) => {
+          const value = fieldOf(event, field);
+          return value !== null && patterns.some((it) => it.test(value));
+        }),
+    )?.mine ?? false;
+}
+
+function fieldOf({ correlationId, headers, key }: Ruled, field: FieldRule["field"]): string | null {
+  if (field === "key") return key;
+  if (field === "correlation_id") return correlationId;
+  const name = field.slice("header:".length);
+  return Object.hasOwn(headers, name) ? headers[name]! : null;
 }
 
 function patternOf(pattern: string): RegExp {

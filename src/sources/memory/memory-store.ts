@@ -32,7 +32,7 @@ export class MemoryStore implements QueueStore {
   readonly durableClaims: MemoryClaims | null;
   readonly #database: MemoryDatabase;
   readonly #spec: PipelineSpec;
-  readonly #isMine: (type: string) => boolean;
+  readonly #isMine: (row: EventRow) => boolean;
 
   constructor(database: MemoryDatabase, spec: PipelineSpec) {
     this.#database = database;
@@ -192,8 +192,9 @@ export class MemoryStore implements QueueStore {
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
     const matchers = [...this.#database.tables.pipelines.values()].map(({ types }) => typeMatcher(types));
     const counts = new Map<string, number>();
-    for (const { type } of this.#database.tables.open.values()) {
-      if (matchers.some((takes) => takes(type))) continue;
+    for (const row of this.#database.tables.open.values()) {
+      if (matchers.some((takes) => takes(row))) continue;
+      const { type } = row;
       counts.set(type, Math.min(UNROUTED_COUNT_MAX, (counts.get(type) ?? 0) + 1));
     }
     return [...counts].map(([type, count]) => ({ type, count }));
@@ -204,7 +205,7 @@ export class MemoryStore implements QueueStore {
     const dead = new Set(holds.map(({ id }) => id));
     const parked = new Set(holds.filter(({ parks }) => parks).map(({ key }) => key));
     const waiting = [...this.#database.tables.open.values()].filter(
-      ({ id, key, type }) => this.#isMine(type) && !dead.has(id) && (key === null || !parked.has(key)),
+      (row) => this.#isMine(row) && !dead.has(row.id) && (row.key === null || !parked.has(row.key)),
     );
     const times = waiting.flatMap(({ createdAt }) => (createdAt === null ? [] : [Date.parse(createdAt)]));
     const oldestAgeMs = times.length === 0 ? null : Math.max(0, this.#database.nowMs() - Math.min(...times));
@@ -215,7 +216,7 @@ export class MemoryStore implements QueueStore {
     const { tables } = this.#database;
     const beforeMs = this.#database.nowMs() - olderThanMs;
     const old = [...tables.closed.values()]
-      .filter(({ type, deliveredAtMs }) => deliveredAtMs !== null && deliveredAtMs < beforeMs && this.#isMine(type))
+      .filter((row) => row.deliveredAtMs !== null && row.deliveredAtMs < beforeMs && this.#isMine(row))
       .slice(0, rows);
     tables.commit(() => {
       for (const { id } of old) tables.delete(tables.closed, id);
@@ -271,7 +272,7 @@ export class MemoryStore implements QueueStore {
     return (row) =>
       row.state === "PENDING" &&
       (!this.#database.durableClaims || row.availableAtMs <= nowMs) &&
-      this.#isMine(row.type) &&
+      this.#isMine(row) &&
       !types.has(row.type) &&
       !(row.key !== null && keys.has(row.key)) &&
       !pipeline.holds.has(row.id) &&
@@ -284,7 +285,7 @@ export class MemoryStore implements QueueStore {
     const waiting = new Set<string>();
     return (row) => {
       if (row.key === null) return isShown(row);
-      if (row.state === "PENDING" && row.availableAtMs > nowMs && this.#isMine(row.type)) waiting.add(row.key);
+      if (row.state === "PENDING" && row.availableAtMs > nowMs && this.#isMine(row)) waiting.add(row.key);
       return !waiting.has(row.key) && isShown(row);
     };
   }

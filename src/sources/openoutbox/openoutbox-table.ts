@@ -1,7 +1,8 @@
-import type { TypeFilter, TypeRule } from "../../ports/queue-store.ts";
+import type { TypeFilter } from "../../ports/queue-store.ts";
 import type { EventTable } from "../../postgres/event-table.ts";
 import { quoteLiteral, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
+import { typeCondition } from "../../postgres/type-condition.ts";
 
 export const DEFAULT_TABLE: TableName = { schema: "public", table: "openoutbox_events" };
 /** Where this header is set, it is the event's correlation id. The table has no column for one. */
@@ -78,20 +79,6 @@ export function laneSql({ laneCount }: QueueScope): string {
   return `mod(${hash} & 9223372036854775807, ${laneCount})`;
 }
 
-export function mineCondition({ types }: QueueScope): string {
-  return types === null ? "true" : typeCondition(types, "mine");
-}
-
-/** `mine`: the first rule that matches says so. `unmatched`: no rule of the list matches. */
-export function typeCondition(rules: readonly TypeRule[], which: "mine" | "unmatched"): string {
-  if (rules.length === 0) return which === "mine" ? "false" : "true";
-  const arms = rules.map(({ pattern, mine }) => `when ${matches(pattern)} then ${mine}`).join(" ");
-  return which === "mine" ? `(case ${arms} else false end)` : `(case ${arms} end) is null`;
-}
-
-function matches(pattern: string): string {
-  if (pattern === "*") return "true";
-  if (!pattern.includes("*")) return `t.event_type collate "C" = ${quoteLiteral(pattern)}`;
-  const like = pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
-  return `t.event_type collate "C" like ${quoteLiteral(like)}`;
+export function mineCondition({ table, types }: QueueScope): string {
+  return types === null ? "true" : typeCondition(table, types, "mine");
 }

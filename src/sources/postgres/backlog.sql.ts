@@ -1,6 +1,7 @@
 import { BACKLOG_EXACT_MAX } from "../../ports/queue-store.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
-import { type PendingScope, rowsCondition, typeCondition } from "./pending-condition.ts";
+import { typeCondition } from "../../postgres/type-condition.ts";
+import { type PendingScope, rowsCondition } from "./pending-condition.ts";
 
 /**
  * One row: how many events wait (at most one more than are counted), the age of the oldest in ms, and the dead letters.

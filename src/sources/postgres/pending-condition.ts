@@ -1,6 +1,7 @@
-import type { TypeFilter, TypeRule } from "../../ports/queue-store.ts";
+import type { TypeFilter } from "../../ports/queue-store.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
+import { typeCondition } from "../../postgres/type-condition.ts";
 import { laneSql } from "./event-columns.ts";
 import type { TableShape } from "./table-shape.ts";
 
@@ -75,17 +76,3 @@ function exceptTypesCondition(shape: TableShape, { exceptTypes = [], rows }: Pen
 }
 
 const hasKey = (shape: TableShape): boolean => shape.keyText !== "null";
-
-/** `mine`: the first rule that matches says so. `unmatched`: no rule of the list matches. */
-export function typeCondition(shape: TableShape, rules: readonly TypeRule[], which: "mine" | "unmatched"): string {
-  if (rules.length === 0) return which === "mine" ? "false" : "true";
-  const arms = rules.map(({ pattern, mine }) => `when ${matches(shape, pattern)} then ${mine}`).join(" ");
-  return which === "mine" ? `(case ${arms} else false end)` : `(case ${arms} end) is null`;
-}
-
-function matches(shape: TableShape, pattern: string): string {
-  if (pattern === "*") return "true";
-  if (!pattern.includes("*")) return `${shape.eventType} = ${quoteLiteral(pattern)}`;
-  const like = pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
-  return `${shape.eventType} like ${quoteLiteral(like)}`;
-}

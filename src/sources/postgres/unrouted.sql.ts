@@ -1,5 +1,5 @@
 import type { TypeRule } from "../../ports/queue-store.ts";
-import { typeCondition } from "./pending-condition.ts";
+import { typeCondition } from "../../postgres/type-condition.ts";
 import type { TableShape } from "./table-shape.ts";
 
 const COUNT_MAX = 1_000;

@@ -172,6 +172,36 @@ export const contentCases = storeCases([
   ],
 
   [
+    "D2 a rule can ask for key, correlation id and headers; what is not there matches nothing",
+    async (stage) => {
+      const when = [
+        { field: "header:region's", patterns: ["eu", "uk-*"] },
+        { field: "key", patterns: ["a*", "%"] },
+        { field: "correlation_id", patterns: ["*"] },
+      ] as const;
+      const europe = { "region's": "eu" };
+      await stage.write("a1", { headers: europe, correlationId: "c" });
+      await stage.write("a2", { headers: { "region's": "uk-1" }, correlationId: "c" });
+      await stage.write("a3", { headers: { "region's": "us" }, correlationId: "c" });
+      await stage.write("a4", { headers: europe });
+      await stage.write("a5", { correlationId: "c" });
+      await stage.write("b1", { headers: europe, correlationId: "c" });
+      await stage.write("-1", { headers: europe, correlationId: "c" });
+      const rules = (mine: boolean): TypeFilter => [
+        { pattern: "*", when, mine },
+        { pattern: "*", mine: !mine },
+      ];
+      const narrow = await stage.own({ name: "narrow", types: rules(true) });
+      const wide = await stage.own({ name: "wide", types: rules(false) });
+      const idsOf = async (owner: typeof narrow) => (await owner.read()).map(({ id }) => id).sort();
+      assert.deepEqual(await idsOf(narrow), ["a1", "a2"].map((name) => stage.id(name)).sort());
+      assert.deepEqual(await idsOf(wide), ["a3", "a4", "a5", "b1", "-1"].map((name) => stage.id(name)).sort());
+      assert.deepEqual([(await narrow.store.backlog()).pending, (await wide.store.backlog()).pending], [2, 5]);
+    },
+    ({ headers }) => headers,
+  ],
+
+  [
     "D6 types that no pipeline takes are reported with their count, at most 1,000",
     async (stage) => {
       const first = await stage.own({ name: "x", types: [{ pattern: "x", mine: true }] });
