@@ -5,12 +5,14 @@ import { drainKafka } from "./scenarios/drain-kafka.ts";
 import { drainPostgres } from "./scenarios/drain-postgres.ts";
 import { latency } from "./scenarios/latency.ts";
 import { overhead } from "./scenarios/overhead.ts";
+import { publishers } from "./scenarios/publishers.ts";
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "drain-postgres": drainPostgres,
   "drain-kafka": drainKafka,
   latency,
   overhead,
+  publishers,
 };
 
 const USAGE = `npm run bench -- <scenario> [--json] [--only part] [--scale 0.1] [--peers]

@@ -17,6 +17,14 @@ export { memoryPublisher } from "./publishers/memory/memory-publisher.ts";
 export { stdoutPublisher } from "./publishers/stdout/stdout-publisher.ts";
 export type { DrainReport } from "./relay/drain.ts";
 export { createRelay, type Relay, type RelayOptions } from "./relay/relay.ts";
+export {
+  defineIntentRelay,
+  type Intent,
+  type IntentMessage,
+  type IntentRelay,
+  type IntentTarget,
+  intentRoute,
+} from "./routing/intent-relay.ts";
 export type { Route } from "./routing/routes.ts";
 export { memorySource } from "./sources/memory/memory-source.ts";
 export { openOutboxSource } from "./sources/openoutbox/openoutbox-source.ts";

@@ -3,11 +3,17 @@ import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
+import { ContractMatrix } from "./contract-matrix.ts";
 import { Coverage } from "./coverage.ts";
 import { chromiumProgram } from "./servers/chromium.ts";
+import { elasticMqClassPath } from "./servers/elasticmq.ts";
+import { hadolintProgram } from "./servers/hadolint.ts";
 import { classArchive } from "./servers/kafka-templates.ts";
+import { installNats } from "./servers/nats.ts";
 import { postgresBinaries } from "./servers/postgres-binaries.ts";
 import { prometheusProgram } from "./servers/promtool.ts";
+import { installRabbit } from "./servers/rabbitmq.ts";
+import { installRedis } from "./servers/redis.ts";
 
 const concurrentFilesMax = 2;
 const testTimeoutMs = 120_000;
@@ -18,6 +24,8 @@ const silenceTimeoutMs = 600_000;
 const progressEveryMs = 10_000;
 const outputCharsMax = 20_000;
 const skippingFails = process.env.CI === "true";
+
+const matrix = new ContractMatrix();
 
 type Failure = { readonly name: string; readonly detail: string };
 
@@ -96,7 +104,10 @@ async function runFile(result: FileResult): Promise<void> {
 
 function addPass(result: FileResult, event: TestEvent): void {
   if (event.skip !== undefined || event.todo !== undefined) addSkipped(result, event);
-  else if (event.details?.type !== "suite") result.passed += 1;
+  else if (event.details?.type !== "suite") {
+    result.passed += 1;
+    matrix.note(result.file, event.name, "passed");
+  }
 }
 
 function addSkipped(result: FileResult, event: TestEvent): void {
@@ -113,6 +124,7 @@ function addFailure(result: FileResult, event: TestEvent): void {
   // The parent of a failed test fails for that reason alone and is no failure of its own.
   if (error?.failureType === "subtestsFailed") return;
   result.failures.push({ name: nameOf(result, event), detail: inspect(error?.cause ?? error) });
+  matrix.note(result.file, event.name, "failed");
 }
 
 /** The runner reports the file itself only if it ended badly without a failed test, or held no test. */
@@ -173,6 +185,8 @@ function reportProgress(running: Iterable<FileResult>): void {
 }
 
 async function reportSummary(results: readonly FileResult[], coverage: Coverage | null): Promise<boolean> {
+  const proved = matrix.lines();
+  if (proved.length > 0) console.log(["\nthe contract of publishers", ...proved].join("\n  "));
   const slowest = results.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, 10);
   if (results.length > 1) console.log("\nslowest files");
   if (results.length > 1) for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs)}  ${file}`);
@@ -222,7 +236,12 @@ async function prepareServers(): Promise<void> {
   const startedMs = performance.now();
   for (const version of [15, 18] as const) await postgresBinaries(version);
   await classArchive();
+  await installRedis();
+  await installNats();
+  await elasticMqClassPath();
+  await installRabbit();
   await prometheusProgram("promtool");
+  await hadolintProgram();
   await chromiumProgram();
   const tookMs = performance.now() - startedMs;
   if (tookMs > progressEveryMs) console.log(`ready  ${seconds(tookMs)}  the servers, kept for the next time`);

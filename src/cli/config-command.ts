@@ -35,7 +35,7 @@ async function printConfig(output: "text" | "json"): Promise<number> {
     const rows = settings.map(({ name, value, origin }) => [name, valueText(name, value), originText(origin)] as const);
     print(rows.map((row) => `${aligned(row, rows)}\n`).join(""));
   }
-  checkedService(read);
+  await checkedService(read);
   return EXIT.ok;
 }
 

@@ -1,6 +1,9 @@
 import { type Command, Option } from "commander";
+import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
+import { filledRoute, restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
+import { compileRoutes } from "../routing/routes.ts";
 import { type End, EXIT } from "./exit.ts";
 
 /** Brokers that do not answer in time are told as such. */
@@ -38,7 +41,7 @@ async function doctor(output: "text" | "json"): Promise<number> {
       database,
       columns: config.sources.columns,
       tables,
-      destination: destinationOf(config, Math.max(1, tables.length) * config.lanes),
+      destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
       retentionMs: config.retentionMs,
     });
     const text = output === "json" ? `${JSON.stringify(findings, null, 2)}\n` : findingsText(findings, tables.length);
@@ -48,31 +51,44 @@ async function doctor(output: "text" | "json"): Promise<number> {
   });
 }
 
-function destinationOf({ destination, templates }: ServiceConfig, slots: number): DoctorDestination {
-  const topicOf: DoctorDestination["topicOf"] = (type, source) => {
-    const event = {
-      id: "",
-      type,
-      key: null,
-      payload: Buffer.alloc(0),
-      headers: {},
-      correlationId: null,
-      createdAt: null,
-    };
-    return templates.topic === null ? type : templates.topic(event, source);
-  };
-  const { addresses, isExactlyOnce, missingTopics, name } = destination;
+function doctorDestination(config: ServiceConfig, destination: DestinationConfig, tables: number): DoctorDestination {
+  const { addresses, isExactlyOnce, missingTopics, name, topicFix } = destination;
+  const slots = Math.max(1, tables) * config.lanes;
   return {
     name,
     brokers: addresses,
-    topicOf,
+    topicOf: (type, source) => topicOf(config, name, type, source),
     ...(isExactlyOnce ? { prepareTransactions: () => prepareTransactions(destination, slots) } : {}),
     ...(missingTopics === undefined ? {} : { missingTopics }),
+    ...(topicFix === undefined ? {} : { topicFix }),
   };
 }
 
+/** Null when the type goes elsewhere, or when more than the type decides. */
+function topicOf(
+  { destinations, routes, sources }: ServiceConfig,
+  destination: string,
+  type: string,
+  source: { readonly schema: string; readonly table: string },
+): string | null {
+  const filled = restrictedTo(sources.only, routes).map((route) => filledRoute(route, source, unknownTopic));
+  const names = destinations.map(({ name }) => name);
+  const route = compileRoutes(filled, names).routeOfType(type, destination);
+  if (route === undefined) return null;
+  const nothing = { key: null, payload: Buffer.alloc(0), headers: {}, correlationId: null, createdAt: null };
+  try {
+    return route.topic === undefined ? type : route.topic({ id: "", type, ...nothing });
+  } catch {
+    return null;
+  }
+}
+
+function unknownTopic(what: string): never {
+  throw new Error(`${what} needs more than the type`);
+}
+
 /** What the service does before it starts: it makes the ledger if it is missing, and finds out what it may do. */
-async function prepareTransactions(destination: ServiceConfig["destination"], slots: number): Promise<void> {
+async function prepareTransactions(destination: DestinationConfig, slots: number): Promise<void> {
   const publisher = await destination.open();
   const { promise: silence, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`no answer within ${RIGHTS_MS / 1_000} s`)), RIGHTS_MS);
@@ -85,7 +101,8 @@ async function prepareTransactions(destination: ServiceConfig["destination"], sl
 }
 
 function findingsText(findings: readonly Finding[], tables: number): string {
-  if (findings.length === 0) return `All is well: ${tables} tables, their grants, the schema and the destination.\n`;
+  if (findings.length === 0)
+    return `All is well: ${tables} tables, their grants, the schema and where the events go.\n`;
   const texts = findings.map(({ check, fix, severity, what }) => {
     const indented = fix
       .split("\n")

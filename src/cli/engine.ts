@@ -1,19 +1,19 @@
+import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
 import type { FoundTable } from "../config/find-tables.ts";
-import { policyOf, type TablePolicy } from "../config/presets.ts";
+import { policyOf, routePolicyOf, type TablePolicy } from "../config/presets.ts";
+import { filledRoute, type RouteConfig, restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
-import { DEFAULT_LIMITS, type Limits, type Timing } from "../core/limits.ts";
+import { DEFAULT_LIMITS, type Limits } from "../core/limits.ts";
 import type { Publisher } from "../ports/publisher.ts";
-import type { QueueSource, QueueStore } from "../ports/queue-store.ts";
-import type { Database } from "../postgres/pool.ts";
+import type { QueueStore } from "../ports/queue-store.ts";
 import { createRelay, type Relay, type SourcePolicy } from "../relay/relay.ts";
 import type { Route } from "../routing/routes.ts";
-import { openOutboxSource } from "../sources/openoutbox/openoutbox-source.ts";
-import { postgresSource } from "../sources/postgres/postgres-source.ts";
 import { BacklogWatch, type WatchedBacklog } from "../telemetry/backlog-watch.ts";
 import type { PipelineEnds } from "../telemetry/metrics.ts";
 import { type StoreWatch, watchedSource } from "../telemetry/watched-store.ts";
+import type { OutboxStore } from "./outbox-store.ts";
 
 /** A relay for a list of tables, with what watches it. When the list changes, another one takes its place. */
 export interface Engine {
@@ -26,22 +26,22 @@ export interface Engine {
 
 export interface EngineParts {
   readonly config: ServiceConfig;
-  readonly database: Database;
-  readonly publisher: Publisher;
+  readonly store: OutboxStore;
+  /** By the names of the configured destinations. */
+  readonly publishers: ReadonlyMap<string, Publisher>;
   /** At least one. */
   readonly tables: readonly FoundTable[];
   readonly watch: (ends: PipelineEnds) => StoreWatch;
 }
 
-export function buildEngine({ config, database, publisher, tables, watch }: EngineParts): Engine {
-  const destination = destinationName(config);
+export function buildEngine({ config, store: outbox, publishers, tables, watch }: EngineParts): Engine {
   const backlogs: WatchedBacklog[] = [];
   const pipelines: PipelineEnds[] = [];
   const policies = new Map(tables.map((table) => [nameOf(table), policyOf(table.preset, config.policy)]));
   const sources = tables.map((table) =>
-    watchedSource(sourceOf(table, config, database), (pipeline, store: QueueStore) => {
+    watchedSource(outbox.source(table), (pipeline, store: QueueStore) => {
       const source = nameOf(table);
-      const ends = { pipeline, source, destination };
+      const ends = { pipeline, source, destination: pipeline.slice(`${source}->`.length) };
       pipelines.push(ends);
       backlogs.push({ pipeline, source, schema: table.schema, backlog: () => store.backlog() });
       return watch(ends);
@@ -50,11 +50,10 @@ export function buildEngine({ config, database, publisher, tables, watch }: Engi
   const byName = new Map(tables.map((table) => [nameOf(table), table]));
   const relay = createRelay({
     sources,
-    destinations: { [destination]: publisher },
+    ...destinationsOf(config, publishers),
     policies: (source) => sourcePolicy(config, byName.get(source)!, policies.get(source)!),
-    ...(config.ratePerSecond === null ? {} : { rates: { [destination]: config.ratePerSecond } }),
-    limits: { ...config.limits, ...sharedLimits(tables.length) },
-    timing: timingOf(config),
+    limits: { ...config.limits, ...sharedLimits(tables.length * publishers.size) },
+    timing: config.timing,
     lanes: config.lanes,
     instanceName: config.instanceName,
     ...(config.retentionMs === null ? {} : { retentionMs: config.retentionMs }),
@@ -63,76 +62,72 @@ export function buildEngine({ config, database, publisher, tables, watch }: Engi
   return { relay, pipelines, backlog: new BacklogWatch(backlogs, systemClock), pollIntervalMs };
 }
 
-/** Progress belongs to a pipeline, and whoever takes some types only is another one. */
-function destinationName({ destination, sources }: ServiceConfig): string {
-  return sources.only.length === 0 ? destination.name : `${destination.name}[${sources.only.toSorted().join(",")}]`;
+function destinationsOf(config: ServiceConfig, publishers: ReadonlyMap<string, Publisher>) {
+  const used = config.destinations.filter(({ name }) => publishers.has(name));
+  const entries = <T>(value: (destination: DestinationConfig) => T | null | undefined) =>
+    Object.fromEntries(
+      used.flatMap((it) => {
+        const own = value(it);
+        return own === null || own === undefined ? [] : [[pipelineEnd(it.name, config), own]];
+      }),
+    );
+  return {
+    destinations: entries(({ name }) => publishers.get(name)),
+    rates: entries(({ ratePerSecond }) => ratePerSecond),
+    destinationLimits: entries(({ limits }) => limits),
+  };
 }
 
-const NEVER_MS = 2_000_000_000;
-
-/** What else waits in the tables of a relay for some types is the business of others, and is not told as a mistake. */
-function timingOf({ sources, timing }: ServiceConfig): Partial<Timing> {
-  return sources.only.length === 0 ? timing : { ...timing, unroutedMs: NEVER_MS };
+/**
+ * Progress belongs to a pipeline, and whoever takes some of its types only is another one. An intent's own destination
+ * has one type: then the relay of that intent alone and the relay of all share the pipeline and its lanes.
+ */
+function pipelineEnd(destination: string, { routes, sources }: ServiceConfig): string {
+  const all = routes.filter((route) => route.destination === destination);
+  const typesOf = (some: readonly RouteConfig[]) => JSON.stringify(some.map(({ types }) => types));
+  const isWhole = typesOf(restrictedTo(sources.only, all)) === typesOf(all);
+  return isWhole ? destination : `${destination}[${sources.only.toSorted().join(",")}]`;
 }
 
 const nameOf = ({ schema, table }: FoundTable): string => `${schema}.${table}`;
 
-function sourceOf({ schema, table, preset }: FoundTable, config: ServiceConfig, database: Database): QueueSource {
-  const { claimLeaseMs, columns } = config.sources;
-  if (preset !== "openoutbox") return postgresSource({ database, table: { schema, table }, columns });
-  const lease = claimLeaseMs === null ? {} : { leaseMs: claimLeaseMs };
-  return openOutboxSource({ database, table: { schema, table }, relayId: config.service, ...lease });
-}
-
 /**
- * The process's memory is the same however many sources there are, and each has buffers of its own besides: together
- * their payloads in flight stay half of what one source may have alone. The number of events is shared less strictly,
+ * The process's memory is the same however many pipelines there are, and each has buffers of its own besides: together
+ * their payloads in flight stay half of what one may have alone. The number of events is shared less strictly,
  * because small transactions are slow ones.
  */
-function sharedLimits(sources: number): Partial<Limits> {
-  if (sources === 1) return {};
+function sharedLimits(pipelines: number): Partial<Limits> {
+  if (pipelines === 1) return {};
   const { inFlightBytesMax, inFlightEventsMax } = DEFAULT_LIMITS;
   return {
-    inFlightEventsMax: Math.max(1_000, Math.floor((2 * inFlightEventsMax) / (sources + 1))),
-    inFlightBytesMax: Math.max(512 * 1024, Math.floor(inFlightBytesMax / 2 / sources)),
+    inFlightEventsMax: Math.max(1_000, Math.floor((2 * inFlightEventsMax) / (pipelines + 1))),
+    inFlightBytesMax: Math.max(512 * 1024, Math.floor(inFlightBytesMax / 2 / pipelines)),
   };
 }
 
 function sourcePolicy(config: ServiceConfig, table: FoundTable, policy: TablePolicy): SourcePolicy {
+  const routes = restrictedTo(config.sources.only, config.routes);
   return {
-    routes: [routeOf(config, table, policy)],
+    routes: routes.map((route) => ofPreset(config, table, route)),
     limits: { batchSize: policy.batchSize },
     timing: { pollIntervalMs: policy.pollIntervalMs },
   };
 }
 
-function routeOf(config: ServiceConfig, source: FoundTable, policy: TablePolicy): Route {
-  const { sources, templates } = config;
-  const { topic, key } = templates;
-  const headers = Object.entries(templates.headers);
-  const { idHeader, onExhausted, retry } = policy;
+/** The route with what the table's preset adds to it. */
+function ofPreset(config: ServiceConfig, table: FoundTable, route: RouteConfig): Route {
+  const { idHeader, onExhausted, retry } = routePolicyOf(table.preset, config.policy, route.policy);
+  const filled = filledRoute(route, table, lacking);
+  const { headers } = filled;
   return {
-    destination: destinationName(config),
-    ...(sources.only.length === 0 ? {} : { types: sources.only }),
+    ...filled,
+    destination: pipelineEnd(route.destination, config),
     retry,
     onExhausted,
-    ...(topic === null ? {} : { topic: (event) => topic(event, source) ?? lacking("TOPIC_TEMPLATE") }),
-    ...(key === null ? {} : { key: (event) => key(event, source) }),
-    ...(headers.length === 0 && idHeader === null
-      ? {}
-      : {
-          headers: (event) => {
-            const own: Record<string, string> = idHeader === null ? {} : { [idHeader]: event.id };
-            for (const [name, template] of headers) {
-              const value = template(event, source);
-              if (value !== null) own[name] = value;
-            }
-            return own;
-          },
-        }),
+    ...(idHeader === null ? {} : { headers: (event) => ({ [idHeader]: event.id, ...headers?.(event) }) }),
   };
 }
 
-function lacking(template: string): never {
-  throw new RelayError("EVENT_UNREADABLE", `The event lacks a value that ${template} needs.`);
+function lacking(what: string): never {
+  throw new RelayError("EVENT_UNREADABLE", `The event lacks a value that ${what} needs.`);
 }

@@ -27,8 +27,8 @@ export class Log {
   readonly #pushed: LevelledOutput = { level: "silent", write: (line, level) => this.#loki?.add(level, line) };
   #redact = (line: string) => line;
 
-  constructor({ destination, log, secrets, service, telemetry }: ServiceConfig) {
-    this.#stream = pino.destination({ dest: destination.usesStdout ? 2 : 1, sync: false });
+  constructor({ destinations, log, secrets, service, telemetry }: ServiceConfig) {
+    this.#stream = pino.destination({ dest: destinations.some(({ usesStdout }) => usesStdout) ? 2 : 1, sync: false });
     this.#loki = telemetry.loki === null ? null : this.#openLoki(telemetry.loki, service);
     const redact = (line: string) => this.#redact(line);
     const stream = this.#loki === null ? this.#stream : branchedStream([this.#own, this.#pushed]);

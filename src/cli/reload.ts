@@ -30,13 +30,14 @@ export class CurrentSettings {
   #read: ReadSettings;
   #config: ServiceConfig;
 
-  private constructor(read: ReadSettings) {
+  private constructor(read: ReadSettings, config: ServiceConfig) {
     this.#read = read;
-    this.#config = checkedService(read);
+    this.#config = config;
   }
 
   static async load(): Promise<CurrentSettings> {
-    return new CurrentSettings(await loadSettings(configSources()));
+    const read = await loadSettings(configSources());
+    return new CurrentSettings(read, await checkedService(read));
   }
 
   get config(): ServiceConfig {
@@ -50,8 +51,8 @@ export class CurrentSettings {
     const kept = different.filter((name) => OF_THE_PROCESS.has(name));
     const old = Object.fromEntries(kept.map((name) => [name, this.#read.settings[name]]));
     const next = { ...read, settings: { ...read.settings, ...old } };
-    const config = checkedService(next);
-    if (config.destination.usesStdout !== this.#config.destination.usesStdout) {
+    const config = await checkedService(next);
+    if (usesStdout(config) !== usesStdout(this.#config)) {
       throw new ConfigProblems([
         "the destination changes from or to standard output, where the log is: restart for that",
       ]);
@@ -60,4 +61,8 @@ export class CurrentSettings {
     this.#config = config;
     return { config, changed: different.filter((name) => !OF_THE_PROCESS.has(name)), kept };
   }
+}
+
+function usesStdout({ destinations }: ServiceConfig): boolean {
+  return destinations.some((destination) => destination.usesStdout);
 }

@@ -4,8 +4,6 @@ import { BrokerCheck } from "../http/broker-check.ts";
 import { DatabaseCheck } from "../http/database-check.ts";
 import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
 import type { ProbeFaces } from "../http/probe-routes.ts";
-import { requireSchema } from "../postgres/migrations/migrate.ts";
-import type { Database } from "../postgres/pool.ts";
 import { Condition } from "../telemetry/condition.ts";
 import { Metrics, type PipelineEnds } from "../telemetry/metrics.ts";
 import type { MetricsText } from "../telemetry/metrics-text.ts";
@@ -13,6 +11,7 @@ import type { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
 import type { StoreWatch } from "../telemetry/watched-store.ts";
 import type { Engine } from "./engine.ts";
+import type { OutboxStore } from "./outbox-store.ts";
 import { VERSION } from "./version.ts";
 
 /** How long health and metrics wait for figures before they show the last known ones. */
@@ -24,20 +23,21 @@ export class ServiceView implements ProbeFaces {
   readonly #condition = new Condition(systemClock);
   readonly #database: DatabaseCheck;
   readonly #schema: DatabaseCheck;
-  readonly #broker: BrokerCheck;
+  /** By destination. */
+  readonly #brokers: ReadonlyMap<string, BrokerCheck>;
   readonly #metrics: Metrics;
   readonly #redact: (text: string) => string;
   #engine: Engine | null = null;
   #lastPollMs: number | null = null;
 
-  constructor(config: ServiceConfig, database: Database, pushes: PushTally) {
+  constructor(config: ServiceConfig, store: OutboxStore, pushes: PushTally) {
     this.#config = config;
     this.#redact = redactor(config.secrets);
-    this.#database = new DatabaseCheck(systemClock, async () => {
-      await database.pool.query("select 1");
-    });
-    this.#schema = new DatabaseCheck(systemClock, () => requireSchema(database));
-    this.#broker = new BrokerCheck(systemClock, config.destination.addresses);
+    this.#database = new DatabaseCheck(systemClock, () => store.ping());
+    this.#schema = new DatabaseCheck(systemClock, () => store.requireFit());
+    this.#brokers = new Map(
+      config.destinations.map(({ addresses, name }) => [name, new BrokerCheck(systemClock, addresses)]),
+    );
     this.#metrics = new Metrics({
       version: VERSION,
       condition: this.#condition,
@@ -55,8 +55,9 @@ export class ServiceView implements ProbeFaces {
     for (const ends of engine.pipelines) this.#metrics.expect(ends);
     this.#condition.listen(engine.relay);
     this.#metrics.listen(engine.relay);
-    engine.relay.on("BatchSettled", ({ delivered }) => {
-      if (delivered > 0) this.#broker.delivered();
+    const ends = new Map(engine.pipelines.map(({ destination, pipeline }) => [pipeline, plainName(destination)]));
+    engine.relay.on("BatchSettled", ({ delivered, pipeline }) => {
+      if (delivered > 0) this.#brokers.get(ends.get(pipeline) ?? "")?.delivered();
     });
   }
 
@@ -77,11 +78,11 @@ export class ServiceView implements ProbeFaces {
   }
 
   async health(): Promise<Health> {
-    const { destination, service } = this.#config;
-    const [database, backlog, isReachable] = await Promise.all([
+    const { service } = this.#config;
+    const [database, backlog, unreachable] = await Promise.all([
       this.#database.state(),
       this.#engine?.backlog.figures(FIGURES_MS) ?? [],
-      this.#broker.isReachable(),
+      this.#unreachable(),
     ]);
     const health = healthOf({
       service,
@@ -89,12 +90,17 @@ export class ServiceView implements ProbeFaces {
       database,
       broken: this.#condition.brokenSources(),
       circuits: this.#condition.openCircuits(),
-      unreachable: isReachable ? [] : [destination.name],
+      unreachable,
       backlog,
       remarks: this.#engine === null ? ["there is no table to read yet"] : [],
     });
     // Reasons quote what servers said, and nobody knows what that was.
     return JSON.parse(this.#redact(JSON.stringify(health))) as Health;
+  }
+
+  async #unreachable(): Promise<readonly string[]> {
+    const asked = [...this.#brokers].map(async ([name, broker]) => ((await broker.isReachable()) ? [] : [name]));
+    return (await Promise.all(asked)).flat();
   }
 
   async readiness(): Promise<Readiness> {
@@ -126,4 +132,9 @@ export class ServiceView implements ProbeFaces {
   stop(): void {
     this.#metrics.stop();
   }
+}
+
+/** Without the types that a relay for some of them adds to it. */
+function plainName(destination: string): string {
+  return destination.replace(/\[.*\]$/s, "");
 }

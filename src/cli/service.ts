@@ -1,11 +1,12 @@
-import { type FoundTable, TableFinder } from "../config/find-tables.ts";
+import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
+import type { FoundTable } from "../config/find-tables.ts";
+import { restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
 import type { Publisher } from "../ports/publisher.ts";
-import { migrateUp, requireSchema } from "../postgres/migrations/migrate.ts";
-import { type Database, openDatabase } from "../postgres/pool.ts";
+import { openDatabase } from "../postgres/pool.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { MetricsPush } from "../telemetry/push/metrics-push.ts";
@@ -14,6 +15,9 @@ import { redactor } from "../telemetry/redaction.ts";
 import { Repeats } from "../telemetry/repeats.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import { buildEngine, type Engine, type EngineParts } from "./engine.ts";
+import type { OutboxStore } from "./outbox-store.ts";
+import { postgresOutboxStore } from "./postgres-outbox-store.ts";
+import { redisOutboxStore } from "./redis-outbox-store.ts";
 import { ServiceView } from "./service-view.ts";
 import { VERSION } from "./version.ts";
 
@@ -37,8 +41,7 @@ const RIGHTS_MS = 15_000;
 export class Service {
   readonly view: ServiceView;
   readonly #options: ServiceOptions;
-  readonly #database: Database;
-  readonly #finder: TableFinder;
+  readonly #store: OutboxStore;
   readonly #stopping = new AbortController();
   readonly #fatal = Promise.withResolvers<never>();
   #engine: Engine | null = null;
@@ -53,9 +56,8 @@ export class Service {
   constructor(options: ServiceOptions) {
     this.#options = options;
     const { config } = options;
-    this.#database = openDatabase(config.database);
-    this.#finder = new TableFinder(this.#database, config.sources);
-    this.view = new ServiceView(config, this.#database, options.pushes);
+    this.#store = openStore(config);
+    this.view = new ServiceView(config, this.#store, options.pushes);
     this.#metricsPush = this.#openMetricsPush();
     this.#fatal.promise.catch(() => {});
   }
@@ -84,7 +86,10 @@ export class Service {
 
   /** Where the API works, on connections of its own: no question may keep a delivery waiting. Opened by the first. */
   operations(): OperationTarget {
-    const { database, sources } = this.#options.config;
+    const { database, sources, store } = this.#options.config;
+    if (store !== null) {
+      throw new RelayError("CONFIG_INVALID", "OUTBOX_STORE is a Redis: the API works on outboxes in a database only");
+    }
     this.#operations ??= {
       database: openDatabase({ ...database, applicationName: "outbox-relay api", connectionsMax: 2 }),
       columns: sources.columns,
@@ -98,9 +103,9 @@ export class Service {
 
   async #requireSchema(): Promise<void> {
     const { logger, migrate } = this.#options;
-    const steps = migrate ? await migrateUp(this.#database) : [];
-    if (steps.length > 0) logger.info({ migrations: steps.map(({ name }) => name) }, "the schema was migrated");
-    await requireSchema(this.#database);
+    const migrations = migrate ? await this.#store.migrate() : [];
+    if (migrations.length > 0) logger.info({ migrations }, "the schema was migrated");
+    await this.#store.requireFit();
   }
 
   /** Tries until the database answers, with growing pauses; null when stopped before. A run for once does not wait. */
@@ -138,21 +143,38 @@ export class Service {
       logger.warn("no schema has an outbox table; they are looked for again");
       return null;
     }
-    const opened = await config.destination.open();
-    const publisher = this.#tracing?.watch(opened, config.destination.kind) ?? opened;
-    await this.#requireTransactions(publisher, tables.length * config.lanes);
+    const publishers = await this.#openPublishers(tables.length);
     if (this.#stopping.signal.aborted) {
-      await publisher.close();
+      await closeAll(publishers);
       return null;
     }
     const watch: EngineParts["watch"] = (ends) => this.view.watch(ends);
-    const engine = buildEngine({ config, database: this.#database, publisher, tables, watch });
+    const engine = buildEngine({ config, store: this.#store, publishers, tables, watch });
     this.#engine = engine;
     this.view.show(engine);
     this.#listen(engine);
     const names = tables.map(({ schema, table, preset }) => `${schema}.${table} (${preset})`);
-    logger.info({ sources: names, destination: config.destination.name }, "reading");
+    logger.info({ sources: names, destinations: [...publishers.keys()] }, "reading");
     return engine;
+  }
+
+  /** Those of the destinations that a route leads to. A guarantee that one of them cannot give is an error of the whole. */
+  async #openPublishers(tables: number): Promise<ReadonlyMap<string, Publisher>> {
+    const { destinations, lanes, routes, sources } = this.#options.config;
+    const wanted = new Set(restrictedTo(sources.only, routes).map(({ destination }) => destination));
+    const publishers = new Map<string, Publisher>();
+    try {
+      for (const destination of destinations.filter(({ name }) => wanted.has(name))) {
+        const opened = await destination.open();
+        const publisher = this.#tracing?.watch(opened, destination.kind) ?? opened;
+        publishers.set(destination.name, publisher);
+        await this.#requireTransactions(destination, publisher, tables * lanes);
+      }
+      return publishers;
+    } catch (error) {
+      await closeAll(publishers);
+      throw error;
+    }
   }
 
   async #letGo(): Promise<void> {
@@ -177,8 +199,7 @@ export class Service {
    * A guarantee is never lowered in silence: without the rights for it the service does not start. Brokers that cannot be
    * asked are no reason, the engine asks them again.
    */
-  async #requireTransactions(publisher: Publisher, slots: number): Promise<void> {
-    const { destination } = this.#options.config;
+  async #requireTransactions(destination: DestinationConfig, publisher: Publisher, slots: number): Promise<void> {
     if (publisher.transactions === undefined) {
       if (!destination.isExactlyOnce) return;
       throw new RelayError("TRANSACTIONS_REFUSED", `${publisher.name} offers no transactions`);
@@ -190,9 +211,7 @@ export class Service {
       if ((await Promise.race([asked, silence])) !== "silent") this.#mayUseTransactions = true;
       else asked.catch(() => {});
     } catch (error) {
-      if (!isRelayError(error, "TRANSACTIONS_REFUSED") && !isRelayError(error, "LEDGER_UNFIT")) return;
-      await publisher.close();
-      throw error;
+      if (isRelayError(error, "TRANSACTIONS_REFUSED") || isRelayError(error, "LEDGER_UNFIT")) throw error;
     } finally {
       patience.abort();
     }
@@ -200,7 +219,7 @@ export class Service {
 
   /** A look for tables is a poll too: there may be nothing else to ask. */
   async #find(): Promise<readonly FoundTable[]> {
-    const found = await this.#finder.find();
+    const found = await this.#store.find();
     this.view.polled();
     return found;
   }
@@ -232,7 +251,7 @@ export class Service {
     this.view.stop();
     // A question that takes long must keep neither the end waiting nor a reload: it is read-only, or done on its own.
     void this.#operations?.database.close();
-    await this.#database.close();
+    await this.#store.close();
   }
 
   #openMetricsPush(): MetricsPush | null {
@@ -259,6 +278,14 @@ export class Service {
       redact: redactor(config.secrets),
     });
   }
+}
+
+function openStore(config: ServiceConfig): OutboxStore {
+  return config.store === null ? postgresOutboxStore(config) : redisOutboxStore(config.store);
+}
+
+async function closeAll(publishers: ReadonlyMap<string, Publisher>): Promise<void> {
+  await Promise.all([...publishers.values()].map((publisher) => publisher.close()));
 }
 
 /** As the engine told it. */

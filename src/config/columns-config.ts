@@ -1,5 +1,5 @@
+import type { ColumnNames } from "../postgres/column-names.ts";
 import { nearestName } from "../routing/nearest-name.ts";
-import type { ColumnNames } from "../sources/postgres/column-names.ts";
 
 /** What an event consists of, by the words that OUTBOX_COLUMNS uses for it. */
 const ROLES = [

@@ -50,8 +50,8 @@ test("A14 G2 a YAML file in the folder describes the whole service, topics.creat
   const config = await configOf();
   assert.deepEqual([config.http.port, config.database.url], [4_000, "postgres://me:pw@db/shop"]);
   assert.deepEqual(config.sources.schemas, ["a", "b"]);
-  assert.ok(config.destination.kind === "kafka");
-  const { brokers, createTopics } = config.destination.options as KafkaPublisherOptions;
+  assert.ok(config.destinations[0]!.kind === "kafka");
+  const { brokers, createTopics } = config.destinations[0]!.options as KafkaPublisherOptions;
   assert.deepEqual([brokers, createTopics], [["k1:9092", "k2:9092"], false]);
   assert.deepEqual([config.policy.retry.attemptsMax, config.policy.retry.initialMs], [3, 2_000]);
 });

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Setting } from "./setting.ts";
 import type { SETTINGS } from "./settings.ts";
+import type { WrittenDestinations, WrittenRoute } from "./written-routes.ts";
 
 /** What a program may write for a setting: its own type, or the text that the environment would hold. */
 type Writable<Value> =
@@ -12,7 +13,9 @@ type Writable<Value> =
           ? readonly string[] | string
           : Value extends string
             ? Value
-            : Readonly<Record<string, string>>)
+            : Value extends WrittenDestinations | readonly WrittenRoute[]
+              ? Value
+              : Readonly<Record<string, string>>)
   | undefined;
 
 /** `database.url` with a value becomes `{ database?: { url?: value } }`. */

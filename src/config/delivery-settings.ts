@@ -1,5 +1,18 @@
 import { inSeconds, retriesAfterFirst, setting } from "./setting.ts";
-import { decimal, duration, flag, list, matching, oneOf, pairs, pem, text, wholeNumber } from "./value-types.ts";
+import {
+  decimal,
+  duration,
+  flag,
+  list,
+  matching,
+  oneOf,
+  pairs,
+  pem,
+  structure,
+  text,
+  wholeNumber,
+} from "./value-types.ts";
+import { ENVELOPES, writtenDestinations, writtenRoutes } from "./written-routes.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
@@ -12,10 +25,21 @@ export const sourceSettings = {
     "Schemas whose outbox tables are read, or * for every schema that has one",
   ),
   OUTBOX_TABLE: setting("sources.table", text(200).optional(), "One table of events, as schema.table"),
+  OUTBOX_STORE: setting(
+    "sources.store",
+    text().optional(),
+    "An outbox in Redis instead of a database: redis://host:port/0?name=OUTBOX",
+    { secret: "address" },
+  ),
   OUTBOX_ONLY: setting(
     "sources.only",
     list().optional(),
     "Only events of these types, * stands for anything: a pipeline of their own. The others are left to other relays, none of which may take these too",
+  ),
+  OUTBOX_INTENTS: setting(
+    "intents.folder",
+    text().optional(),
+    "The folder of the intent relays, one file <intent>-relay.ts each; relays beside the config file or in this folder by default, if it holds some",
   ),
   OUTBOX_COLUMNS: setting(
     "sources.columns",
@@ -62,7 +86,7 @@ export const destinationSettings = {
   OUTBOX_DESTINATION: setting(
     "destination.url",
     text().optional(),
-    "Where the events go: kafka://host:port,host:port or stdout:",
+    "Where the events go: kafka://, amqp://, nats://, redis://, bullmq+redis://, sqs://, https://, stdout: or discard:",
     { aliases: ["PUBLISHER_URL"], secret: "address" },
   ),
   PUBLISHER_TYPE: setting("destination.type", text(50).optional(), "The scheme of PUBLISHER_URL, where that has none"),
@@ -87,6 +111,17 @@ export const destinationSettings = {
     wholeNumber(1, 1_000_000).optional(),
     "Events per second that the destination is given at most; as many as it takes by default",
   ),
+  OUTBOX_DESTINATIONS: setting(
+    "destinations",
+    structure(writtenDestinations).optional(),
+    "Several destinations by name, each with the keys that destination has: {orders: {url: ...}, audit: {url: ...}}",
+    { secret: "parts" },
+  ),
+  OUTBOX_ROUTES: setting(
+    "routes",
+    structure(writtenRoutes).optional(),
+    "Which events go where, as what; the first that matches takes the event",
+  ),
   TOPICS_CREATE: setting(
     "topics.create",
     flag().optional(),
@@ -106,6 +141,21 @@ export const destinationSettings = {
     "messages.headers",
     pairs().optional(),
     "More headers, such as x-source={schema}.{table},x-tenant={key}",
+  ),
+  ENVELOPE: setting(
+    "messages.envelope",
+    oneOf(ENVELOPES).optional(),
+    "raw sends the payload as it is; or CloudEvents 1.0 with the attributes in headers, or as one JSON document",
+  ),
+  CLOUDEVENTS_SOURCE: setting(
+    "messages.source",
+    text(500).optional(),
+    "The source of a CloudEvent, a template; /SERVICE_NAME/{schema}/{table} by default",
+  ),
+  CONTENT_TYPE: setting(
+    "messages.contentType",
+    text(200).optional(),
+    "What the payloads are, where an event's own header content-type does not say it; application/json in a CloudEvent",
   ),
 };
 
@@ -162,22 +212,6 @@ export const kafkaSettings = {
   ),
 };
 
-/** Names that are understood before there is a publisher for them, so that the error can say just that. */
-export const rabbitSettings = {
-  RABBITMQ_HOST: setting(
-    "destination.rabbitmq.host",
-    text(253).optional(),
-    "A RabbitMQ server; this version cannot publish there yet",
-    { aliases: ["RabbitMq__HostName"] },
-  ),
-  RABBITMQ_PORT: setting("destination.rabbitmq.port", wholeNumber(1, 65_535).optional(), "Its port", {
-    aliases: ["RabbitMq__Port"],
-  }),
-  RABBITMQ_EXCHANGE: setting("destination.rabbitmq.exchange", text(255).optional(), "The topic exchange there", {
-    aliases: ["RabbitMq__ExchangeName"],
-  }),
-};
-
 export const failureSettings = {
   MAX_RETRIES: setting(
     "retry.maxAttempts",
@@ -198,6 +232,11 @@ export const failureSettings = {
     { aliases: ["RETRY_MAX_DELAY", inSeconds("OutboxDispatcher__MaxRetryDelaySeconds")] },
   ),
   RETRY_JITTER: setting("retry.jitter", decimal(0, 1).optional(), "The share of a pause that is drawn at random"),
+  RETRY_SCHEDULE: setting(
+    "retry.schedule",
+    list().optional(),
+    "The pauses between tries one by one instead of computed ones: 30s,5m,30m is four tries",
+  ),
   ON_EXHAUSTED: setting(
     "retry.onExhausted",
     oneOf(["park", "block", "skip"]).optional(),

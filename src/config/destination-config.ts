@@ -1,37 +1,54 @@
 import type { DestinationConfig, WrittenDestination } from "./destinations/destination-scheme.ts";
 import { kafkaAt } from "./destinations/kafka-scheme.ts";
+import { rabbitAt } from "./destinations/rabbitmq-scheme.ts";
 import { SCHEMES } from "./destinations/schemes.ts";
 import type { Settings } from "./settings.ts";
 import { orList } from "./value-types.ts";
 
 const EXAMPLES = SCHEMES.map(({ example }) => example);
 
-/** The destination that the settings name; null when `problems` say why there is none. */
-export function destinationConfig(settings: Settings, problems: string[]): DestinationConfig | null {
-  const { KAFKA_BROKERS, OUTBOX_DESTINATION, PUBLISHER_TYPE } = settings;
+/**
+ * The destination that the settings describe; null when `problems` say why there is none. Without a name of its own it
+ * bears that of its kind.
+ */
+export function destinationConfig(settings: Settings, problems: string[], name?: string): DestinationConfig | null {
+  const { KAFKA_BROKERS, OUTBOX_DESTINATION, PUBLISHER_TYPE, RABBITMQ_HOST } = settings;
   const common = { settings, problems };
   if (OUTBOX_DESTINATION === undefined) {
+    if (KAFKA_BROKERS !== undefined && RABBITMQ_HOST !== undefined) {
+      problems.push("KAFKA_BROKERS and RABBITMQ_HOST name different destinations: keep one of them");
+      return null;
+    }
+    if (RABBITMQ_HOST !== undefined) {
+      return rabbitAt(RABBITMQ_HOST, { ...common, name: name ?? "rabbitmq", setting: "RABBITMQ_HOST", address: "" });
+    }
     if (KAFKA_BROKERS !== undefined) {
-      return kafkaAt(KAFKA_BROKERS, { ...common, name: "kafka", setting: "KAFKA_BROKERS", address: "" });
+      return kafkaAt(KAFKA_BROKERS, { ...common, name: name ?? "kafka", setting: "KAFKA_BROKERS", address: "" });
     }
     problems.push(
-      `The destination is missing: set KAFKA_BROKERS=host:port, or OUTBOX_DESTINATION to ${orList(EXAMPLES)}`,
+      `The destination is missing: set KAFKA_BROKERS=host:port, RABBITMQ_HOST, or OUTBOX_DESTINATION to ${orList(EXAMPLES)}`,
     );
     return null;
   }
   const address = withScheme(OUTBOX_DESTINATION, PUBLISHER_TYPE);
-  const config = configured({ ...common, setting: "OUTBOX_DESTINATION", address });
+  const config = configured({ ...common, setting: "OUTBOX_DESTINATION", address }, name);
   if (config !== null && KAFKA_BROKERS !== undefined && !isAt(config, KAFKA_BROKERS)) {
     problems.push("KAFKA_BROKERS and OUTBOX_DESTINATION name different destinations: keep one of them");
+  }
+  if (
+    config !== null &&
+    RABBITMQ_HOST !== undefined &&
+    !config.addresses.some((it) => it.startsWith(`${RABBITMQ_HOST}:`))
+  ) {
+    problems.push("RABBITMQ_HOST and OUTBOX_DESTINATION name different destinations: keep one of them");
   }
   return config;
 }
 
-/** The destination at this address. Without a name of its own it bears that of its kind. */
-function configured(written: Omit<WrittenDestination, "name"> & { readonly name?: string }): DestinationConfig | null {
+function configured(written: Omit<WrittenDestination, "name">, name: string | undefined): DestinationConfig | null {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(written.address)?.[1]?.toLowerCase();
   const found = SCHEMES.find(({ schemes }) => scheme !== undefined && schemes.includes(scheme));
-  if (found !== undefined) return found.configure({ ...written, name: written.name ?? found.kind });
+  if (found !== undefined) return found.configure({ ...written, name: name ?? found.kind });
   // Only the scheme is shown: what follows may hold a password.
   const what = scheme === undefined ? "has no scheme" : `begins with ${JSON.stringify(`${scheme}:`)}`;
   written.problems.push(`${written.setting} ${what}: write ${orList(EXAMPLES)}`);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { FILE_PATHS } from "./names.ts";
 import { presetDefaults } from "./presets.ts";
 import { type ReadSettings, withoutPassword } from "./read-settings.ts";
 import { SETTING_NAMES, type SettingName, settingOf } from "./settings.ts";
@@ -37,7 +38,22 @@ export function changedSettings(before: ReadSettings, after: ReadSettings): Sett
 function shown(name: SettingName, value: unknown): unknown {
   const { secret } = settingOf(name);
   if (secret === true) return HIDDEN;
+  if (secret === "parts" && value !== undefined) return shownParts("destination", value);
   return secret === "address" && typeof value === "string" ? withoutPassword(value) : value;
+}
+
+/** Each part by the setting that it would be alone. */
+function shownParts(path: string, value: unknown, depth = 0): unknown {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return Object.fromEntries(
+      Object.entries(value).map(([key, part]) => [
+        key,
+        shownParts(depth === 0 ? path : `${path}.${key}`, part, depth + 1),
+      ]),
+    );
+  }
+  const known = FILE_PATHS.get(path);
+  return known === undefined || known.isFile ? value : shown(known.setting, value);
 }
 
 /** A value as one would write it. */

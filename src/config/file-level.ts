@@ -110,7 +110,13 @@ const FORMS: Readonly<Record<Form, { expected: string; textOf: (value: unknown) 
         : null;
     },
   },
+  structure: { expected: "a list or a group, as the reference shows", textOf: structureText },
 };
+
+function structureText(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : null;
+}
 
 function numberText(value: unknown): string | null {
   return typeof value === "number" || typeof value === "string" ? String(value) : null;

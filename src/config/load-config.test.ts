@@ -54,9 +54,12 @@ test("A14 a flag wins over the environment, that over the file, that over the de
 test("A14 a higher place names another destination without any complaint of the lower one", async () => {
   const yaml = "destination: { kafka: { brokers: [other:1] } }";
   const { KAFKA_BROKERS: _, ...env } = BASE;
-  assert.equal((await configOf({ yaml, env, flags: ["OUTBOX_DESTINATION=stdout:"] })).destination.kind, "stdout");
-  assert.equal((await configOf({ yaml, env: { ...env, OUTBOX_DESTINATION: "stdout:" } })).destination.kind, "stdout");
-  assert.equal((await configOf({ yaml, env })).destination.kind, "kafka");
+  assert.equal((await configOf({ yaml, env, flags: ["OUTBOX_DESTINATION=stdout:"] })).destinations[0]?.kind, "stdout");
+  assert.equal(
+    (await configOf({ yaml, env: { ...env, OUTBOX_DESTINATION: "stdout:" } })).destinations[0]?.kind,
+    "stdout",
+  );
+  assert.equal((await configOf({ yaml, env })).destinations[0]?.kind, "kafka");
 });
 
 test("A14 the same setting twice in one place with different values is refused, the same value is fine", async () => {
@@ -124,7 +127,6 @@ test("C1 C2 the worker's own variables work, in seconds, and five retries are si
       RabbitMq__Port: "5672",
       RabbitMq__ExchangeName: "events",
       OUTBOX_TABLE: "app.outbox",
-      OUTBOX_DESTINATION: "stdout:",
     },
   });
   assert.equal(database.url, "postgres://me:p%3Bw%3D1@db:5433/event%20store");
@@ -203,12 +205,9 @@ test("A14 settings that contradict each other are refused with both names", asyn
     [{ DELIVERY: "twice" }, /DELIVERY is "twice": write exactly-once or at-least-once/],
   ];
   for (const [env, expected] of cases) assert.match((await problemsOf({ env: { ...BASE, ...env } })).join(), expected);
-  const { destination, timing } = await configOf({ env: { ...BASE, PUBLISH_TIMEOUT: "8s" } });
-  assert.ok(destination.kind === "kafka");
-  assert.deepEqual(
-    [timing.publishTimeoutMs, (destination.options as KafkaPublisherOptions).requestTimeoutMs],
-    [8_000, 6_400],
-  );
+  const { destinations, timing } = await configOf({ env: { ...BASE, PUBLISH_TIMEOUT: "8s" } });
+  const options = destinations[0]!.options as KafkaPublisherOptions;
+  assert.deepEqual([timing.publishTimeoutMs, options.requestTimeoutMs], [8_000, 6_400]);
   const named = await configOf({ env: { ...BASE, DATABASE_URL: "postgres://h/d", PGUSER: "u", PGPASSWORD: "x" } });
   assert.equal(named.database.url, "postgres://u:x@h/d");
   assert.deepEqual(

@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { reasonOf } from "../core/errors.ts";
 import { quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
@@ -5,6 +6,7 @@ import { readConfigFile } from "./config-file.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { databaseConfig } from "./database-config.ts";
 import { CONFIG_FILE_VARIABLE, type Environment } from "./environment.ts";
+import { loadIntentRelays } from "./intent-relays.ts";
 import { type ReadSettings, readSettings } from "./read-settings.ts";
 import { type ServiceConfig, serviceConfig } from "./service-config.ts";
 import { SETTING_NAMES, type SettingName, settingOf } from "./settings.ts";
@@ -35,20 +37,24 @@ interface DatabaseConfig {
 /** All that the service needs. Throws ConfigProblems with everything that is wrong. */
 export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> {
   const read = await loadSettings(sources);
-  return { config: checkedService(read), read };
+  return { config: await checkedService(read), read };
 }
 
 /** The values alone: each is right by itself, and perhaps some are missing. */
 export async function loadSettings({ env, cwd, file, flags = [] }: ConfigSources): Promise<ReadSettings> {
-  return readSettings({
-    env,
-    file: await readConfigFile(cwd, file ?? (env[CONFIG_FILE_VARIABLE] || undefined)),
-    flags,
-  });
+  const named = file ?? (env[CONFIG_FILE_VARIABLE] || undefined);
+  const read = readSettings({ env, file: await readConfigFile(cwd, named), flags });
+  return { ...read, places: named === undefined ? [cwd] : [dirname(resolve(cwd, named)), cwd] };
 }
 
-export function checkedService(read: ReadSettings): ServiceConfig {
-  return naming(read, () => serviceConfig(read));
+/** With the intent relays, which are programs and are loaded here. */
+export async function checkedService(read: ReadSettings): Promise<ServiceConfig> {
+  const { origins, places = [], settings } = read;
+  // A path in the environment or on the command line begins where they were written.
+  const isInFile =
+    origins.get("OUTBOX_INTENTS")?.kind !== "environment" && origins.get("OUTBOX_INTENTS")?.kind !== "flag";
+  const relays = await loadIntentRelays(settings.OUTBOX_INTENTS, isInFile ? places : places.toReversed());
+  return naming(read, () => serviceConfig(read, relays));
 }
 
 /**

@@ -1,5 +1,11 @@
 import type { OnExhausted } from "../core/hold.ts";
-import { type ExponentialOptions, exponential, RETRY_PRESETS, type RetryPolicy } from "../core/retry-policy.ts";
+import {
+  type ExponentialOptions,
+  exponential,
+  RETRY_PRESETS,
+  type RetryPolicy,
+  schedule,
+} from "../core/retry-policy.ts";
 
 import type { SettingName } from "./settings.ts";
 
@@ -11,7 +17,9 @@ export interface ExplicitPolicy {
   readonly pollIntervalMs: number | undefined;
   readonly batchSize: number | undefined;
   readonly onExhausted: OnExhausted | undefined;
-  readonly retry: { readonly [Name in keyof ExponentialOptions]: ExponentialOptions[Name] | undefined };
+  readonly retry: { readonly [Name in keyof ExponentialOptions]?: ExponentialOptions[Name] | undefined };
+  /** Pauses in milliseconds, listed one by one. Whoever lists them computes none. */
+  readonly schedule: readonly number[] | undefined;
 }
 
 export interface TablePolicy {
@@ -41,10 +49,22 @@ export function policyOf(preset: TablePreset, explicit: ExplicitPolicy): TablePo
   return {
     pollIntervalMs: explicit.pollIntervalMs ?? own.pollIntervalMs,
     batchSize: explicit.batchSize ?? own.batchSize,
-    retry: retryOf(own.retry, explicit.retry),
+    retry: explicit.schedule === undefined ? retryOf(own.retry, explicit.retry) : schedule(explicit.schedule),
     onExhausted: explicit.onExhausted ?? own.onExhausted,
     idHeader: own.idHeader,
   };
+}
+
+/** For the events of one route, which may have wishes of its own. */
+export function routePolicyOf(
+  preset: TablePreset,
+  explicit: ExplicitPolicy,
+  own: Partial<Pick<ExplicitPolicy, "retry" | "schedule" | "onExhausted">>,
+): TablePolicy {
+  const { onExhausted = explicit.onExhausted, retry, schedule: listed } = own;
+  const wishes =
+    retry === undefined && listed === undefined ? explicit : { ...explicit, retry: retry ?? {}, schedule: listed };
+  return policyOf(preset, { ...wishes, onExhausted });
 }
 
 /** A listed schedule has no place for single numbers: one that is set makes it an exponential policy. */

@@ -6,6 +6,7 @@ import { fileLevel } from "./file-level.ts";
 import { flagLevel } from "./flags.ts";
 import { SETTING_NAMES, type SettingName, type Settings, settingOf, settingsSchema } from "./settings.ts";
 import { type Level, type Origin, placeOf, type Written } from "./written.ts";
+import type { WrittenDestinations } from "./written-routes.ts";
 
 interface SettingsSources {
   readonly env: Environment;
@@ -25,10 +26,12 @@ export interface ReadSettings {
   readonly warnings: readonly string[];
   /** The config file's name, where there is one. */
   readonly file: string | null;
+  /** Folders from which relative paths are meant: the config file's, where there is one, and the working folder. */
+  readonly places?: readonly string[];
 }
 
 /** Settings of which only one can be in force: what a higher place says of one silences a lower place on the others. */
-const RIVALS: readonly SettingName[] = ["OUTBOX_DESTINATION", "KAFKA_BROKERS"];
+const RIVALS: readonly SettingName[] = ["OUTBOX_DESTINATION", "KAFKA_BROKERS", "RABBITMQ_HOST", "OUTBOX_DESTINATIONS"];
 
 /**
  * Reads and checks all settings: flags win over the environment, that over the file, that over the defaults. Throws
@@ -98,16 +101,36 @@ function faultOf(name: SettingName, written: Written | undefined, message: strin
   return `${placeOf(written.origin)} ${shown}: ${asked}`;
 }
 
-/** The password inside an address is a secret by itself, as written and as meant. */
+/** Where the whole cannot be read, nothing of it is used. */
+function secretsInDestinations(value: string): string[] {
+  const { data } = settingOf("OUTBOX_DESTINATIONS").type.safeParse(value);
+  return Object.values((data ?? {}) as WrittenDestinations).flatMap((entry) =>
+    [...destinationLevel(entry, [])].flatMap(([name, written]) => written.flatMap((it) => secretsIn(name, it.value))),
+  );
+}
+
+/** What an entry of `destinations` says, as if it stood in `destination`. */
+export function destinationLevel(entry: Readonly<Record<string, unknown>>, problems: string[]): Level {
+  const file = { name: "", value: { destination: entry }, hasVariables: false, lineOf: () => null };
+  return fileLevel(file, {}, readUtf8, problems);
+}
+
+/** The password inside an address is a secret by itself. */
 function secretsIn(name: SettingName, value: string): string[] {
   const { secret } = settingOf(name);
   if (secret === null) return [];
   if (secret === true) return [value];
-  const password = PASSWORD_IN_ADDRESS.exec(value)?.[2];
-  return password === undefined ? [] : [password, decoded(password)];
+  if (secret === "parts") return secretsInDestinations(value);
+  return passwordsIn(value);
 }
 
 const PASSWORD_IN_ADDRESS = /^([a-z+]+:\/\/[^/?#]*?:)([^/?#]*)@/i;
+
+/** The password in an address, as written and as meant. */
+export function passwordsIn(address: string): string[] {
+  const password = PASSWORD_IN_ADDRESS.exec(address)?.[2];
+  return password === undefined ? [] : [password, decoded(password)];
+}
 
 /** An address for people: without its password. */
 export function withoutPassword(address: string): string {

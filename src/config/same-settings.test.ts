@@ -166,7 +166,7 @@ test("A14 what init writes can be used as it is, in every format", async () => {
       const local = JSON.stringify(join(import.meta.dirname, "define-config.ts"));
       writeFileSync(join(folder, file), text.replace('"outbox-relay"', local));
       const { config } = await loadConfig({ env: {}, cwd: folder });
-      assert.deepEqual([config.sources.schemas, config.destination.kind], ["*", "stdout"]);
+      assert.deepEqual([config.sources.schemas, config.destinations[0]!.kind], ["*", "stdout"]);
       assert.equal(config.database.url, "postgres://localhost:5432/postgres");
       rmSync(join(folder, file));
     }

@@ -1,18 +1,21 @@
 import { hostname } from "node:os";
 import { reasonOf } from "../core/errors.ts";
 import { DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
+import type { ColumnNames } from "../postgres/column-names.ts";
 import { parseTableName, quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
-import { compileTemplate, type Template } from "../routing/template.ts";
-import type { ColumnNames } from "../sources/postgres/column-names.ts";
 import { columnsConfig } from "./columns-config.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { databaseConfig, databaseWarnings } from "./database-config.ts";
-import { destinationConfig } from "./destination-config.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
+import type { LoadedIntentRelay } from "./intent-relays.ts";
+import { intentSecrets, waysConfig } from "./intents-config.ts";
 import { databaseTimeoutsFor, publishTimeoutFor, timingFor } from "./lease-timing.ts";
+import { pauseMs } from "./pause.ts";
 import type { ExplicitPolicy } from "./presets.ts";
 import type { ReadSettings } from "./read-settings.ts";
+import { type RedisStoreConfig, redisStoreConfig } from "./redis-store-config.ts";
+import type { RouteConfig } from "./routes-config.ts";
 import type { Settings } from "./settings.ts";
 import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
 import { durationText } from "./value-types.ts";
@@ -22,6 +25,8 @@ export interface ServiceConfig {
   readonly service: string;
   readonly instanceName: string;
   readonly database: DatabaseOptions;
+  /** Where the events wait, if not in the database. */
+  readonly store: RedisStoreConfig | null;
   readonly http: { readonly host: string; readonly port: number };
   /** Null: whoever can reach the port may use API and console, where it is this machine's alone. */
   readonly adminToken: string | null;
@@ -36,10 +41,9 @@ export interface ServiceConfig {
     /** Patterns of the types to deliver; empty for all of them. */
     readonly only: readonly string[];
   };
-  readonly destination: DestinationConfig;
-  /** Events per second; null for no limit. */
-  readonly ratePerSecond: number | null;
-  readonly templates: MessageTemplates;
+  /** At least one. */
+  readonly destinations: readonly DestinationConfig[];
+  readonly routes: readonly RouteConfig[];
   readonly policy: ExplicitPolicy;
   readonly lanes: number;
   readonly limits: Partial<Limits>;
@@ -51,48 +55,46 @@ export interface ServiceConfig {
   readonly warnings: readonly string[];
 }
 
-interface MessageTemplates {
-  readonly topic: Template | null;
-  readonly key: Template | null;
-  readonly headers: Readonly<Record<string, Template>>;
-}
-
 /** Throws ConfigProblems with everything that is wrong. */
-export function serviceConfig({ settings, origins, secrets, warnings }: ReadSettings): ServiceConfig {
+export function serviceConfig(
+  { settings, origins, secrets, warnings }: ReadSettings,
+  relays: readonly LoadedIntentRelay[] = [],
+): ServiceConfig {
   const problems: string[] = [];
   const leaseMs = settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs;
   // Whoever comes from the Open Outbox Relay has its variables and its table, which needs no naming there.
   const isOpenOutbox = /^STORAGE_URL/.test(origins.get("DATABASE_URL")?.name ?? "");
-  const destination = destinationConfig(settings, problems);
+  const { destinations, routes } = waysConfig(settings, relays, problems);
+  // Without a database nothing has to be said of one.
+  const ofDatabase = settings.OUTBOX_STORE === undefined ? problems : [];
   const config = {
     service: settings.SERVICE_NAME,
     instanceName: settings.RELAY_ID ?? `${hostname()}/${process.pid}`,
-    database: { ...databaseConfig(settings, problems), timeouts: databaseTimeoutsFor(leaseMs) },
+    database: { ...databaseConfig(settings, ofDatabase), timeouts: databaseTimeoutsFor(leaseMs) },
     http: { host: settings.HOST, port: settings.PORT },
     adminToken: settings.ADMIN_TOKEN ?? null,
     log: { level: settings.LOG_LEVEL, events: settings.LOG_EVENTS },
     telemetry: telemetryConfig(settings, problems),
-    sources: sourcesConfig(settings, isOpenOutbox, problems),
-    templates: templatesConfig(settings, problems),
+    sources: sourcesConfig(settings, isOpenOutbox, ofDatabase),
+    store: redisStoreConfig(settings, problems),
+    destinations,
+    routes,
     policy: explicitPolicy(settings, problems),
     lanes: settings.LANES,
     limits: limitsConfig(settings),
-    ratePerSecond: settings.RATE_LIMIT ?? null,
     timing: timingFor(leaseMs, settings.SHUTDOWN_TIMEOUT_MS, publishTimeoutOf(settings, leaseMs, problems)),
     retentionMs: settings.RETENTION ?? null,
     shutdownMs: settings.SHUTDOWN_TIMEOUT_MS,
-    secrets,
+    secrets: [...secrets, ...intentSecrets(relays)],
   };
   checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
-  if (destination === null || problems.length > 0) throw new ConfigProblems(problems);
-  return { ...config, destination, warnings: [...warnings, ...databaseWarnings(settings), ...destination.warnings] };
+  if (problems.length > 0) throw new ConfigProblems(problems);
+  const remarks = destinations.flatMap((destination) => destination.warnings);
+  return { ...config, warnings: [...warnings, ...databaseWarnings(settings), ...remarks] };
 }
 
-function limitsConfig({ TRANSACTION_SIZE, REAP_BATCH_SIZE }: Settings): Partial<Limits> {
-  return {
-    ...(TRANSACTION_SIZE === undefined ? {} : { transactionSize: TRANSACTION_SIZE }),
-    ...(REAP_BATCH_SIZE === undefined ? {} : { reapRowsMax: REAP_BATCH_SIZE }),
-  };
+function limitsConfig({ REAP_BATCH_SIZE }: Settings): Partial<Limits> {
+  return REAP_BATCH_SIZE === undefined ? {} : { reapRowsMax: REAP_BATCH_SIZE };
 }
 
 function publishTimeoutOf({ PUBLISH_TIMEOUT }: Settings, leaseMs: number, problems: string[]): number {
@@ -127,20 +129,6 @@ function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: stri
   return { schemas: isAll ? "*" : [...new Set(OUTBOX_SCHEMAS)], tables, ...own };
 }
 
-function templatesConfig(settings: Settings, problems: string[]): MessageTemplates {
-  const compiled = (name: string, text: string | undefined): Template | null =>
-    text === undefined ? null : (checked(problems, name, () => compileTemplate(text)) ?? null);
-  const headers = Object.entries(settings.HEADERS_TEMPLATE ?? {}).flatMap(([header, text]) => {
-    const template = compiled("HEADERS_TEMPLATE", text);
-    return template === null ? [] : [[header, template] as const];
-  });
-  return {
-    topic: compiled("TOPIC_TEMPLATE", settings.TOPIC_TEMPLATE),
-    key: compiled("KEY_TEMPLATE", settings.KEY_TEMPLATE),
-    headers: Object.fromEntries(headers),
-  };
-}
-
 function explicitPolicy(settings: Settings, problems: string[]): ExplicitPolicy {
   const { RETRY_INITIAL_DELAY_MS: initialMs, RETRY_MAX_DELAY_MS: maxMs } = settings;
   if (initialMs !== undefined && maxMs !== undefined && initialMs > maxMs) {
@@ -151,7 +139,21 @@ function explicitPolicy(settings: Settings, problems: string[]): ExplicitPolicy 
     batchSize: settings.BATCH_SIZE,
     onExhausted: settings.ON_EXHAUSTED,
     retry: { attemptsMax: settings.MAX_RETRIES, initialMs, maxMs, jitter: settings.RETRY_JITTER },
+    schedule: scheduleOf(settings, problems),
   };
+}
+
+/** Listed pauses and computed ones exclude each other. */
+function scheduleOf(settings: Settings, problems: string[]): readonly number[] | undefined {
+  const { RETRY_SCHEDULE: listed } = settings;
+  if (listed === undefined) return undefined;
+  const computed = (["MAX_RETRIES", "RETRY_INITIAL_DELAY_MS", "RETRY_MAX_DELAY_MS", "RETRY_JITTER"] as const).find(
+    (name) => settings[name] !== undefined,
+  );
+  if (computed !== undefined) {
+    problems.push(`RETRY_SCHEDULE lists the pauses and ${computed} computes them: keep one of them`);
+  }
+  return listed.map((written) => pauseMs(written, "RETRY_SCHEDULE", problems) ?? 0);
 }
 
 function checked<T>(problems: string[], name: string, check: () => T): T | undefined {

@@ -10,14 +10,16 @@ interface Alias {
 interface SettingMeta {
   readonly aliases?: readonly (string | Alias)[];
   /**
-   * Never shown, or of an address its password; can also come from a file, named by the variable with `_FILE` behind
-   * its name.
+   * Never shown, or of an address its password, or of a group what its parts say; can also come from a file, named by the
+   * variable with `_FILE` behind its name.
    */
-  readonly secret?: true | "address";
+  readonly secret?: Secrecy;
 }
 
+type Secrecy = true | "address" | "parts";
+
 /** One setting: its place in the config file, its type with the default, and all that people are told of it. */
-export interface Setting<Path extends string, Type extends z.ZodType, Secret = true | "address" | null> {
+export interface Setting<Path extends string, Type extends z.ZodType, Secret = Secrecy | null> {
   readonly path: Path;
   readonly type: Type;
   readonly description: string;
@@ -25,7 +27,7 @@ export interface Setting<Path extends string, Type extends z.ZodType, Secret = t
   readonly secret: Secret;
 }
 
-type SecretOf<Meta> = Meta extends { secret: true | "address" } ? true | "address" : null;
+type SecretOf<Meta> = Meta extends { secret: Secrecy } ? Secrecy : null;
 
 const asWritten = (written: string) => written;
 

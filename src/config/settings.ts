@@ -1,11 +1,9 @@
 import { z } from "zod";
-import {
-  destinationSettings,
-  failureSettings,
-  kafkaSettings,
-  rabbitSettings,
-  sourceSettings,
-} from "./delivery-settings.ts";
+import { destinationSettings, failureSettings, kafkaSettings, sourceSettings } from "./delivery-settings.ts";
+import { httpSettings } from "./http-settings.ts";
+import { natsSettings } from "./nats-settings.ts";
+import { rabbitSettings } from "./rabbitmq-settings.ts";
+import { redisSettings } from "./redis-settings.ts";
 import { databaseSettings, processSettings, telemetrySettings } from "./service-settings.ts";
 import type { Setting } from "./setting.ts";
 
@@ -18,6 +16,9 @@ export const SETTINGS = {
   ...destinationSettings,
   ...kafkaSettings,
   ...rabbitSettings,
+  ...redisSettings,
+  ...natsSettings,
+  ...httpSettings,
   ...failureSettings,
 };
 

@@ -1,3 +1,4 @@
+import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { reasonOf } from "../core/errors.ts";
 import { nearestName } from "../routing/nearest-name.ts";
@@ -5,7 +6,7 @@ import { nearestName } from "../routing/nearest-name.ts";
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** What a value looks like in a config file, where it need not be a text. */
-export type Form = "text" | "number" | "duration" | "flag" | "list" | "pairs";
+export type Form = "text" | "number" | "duration" | "flag" | "list" | "pairs" | "structure";
 
 interface ValueType {
   readonly form: Form;
@@ -147,6 +148,40 @@ export const pairs = () =>
       throw new Error('write name=value pairs with commas between them, or a JSON object such as {"name": "value"}');
     },
   );
+
+/** Lists and groups of their own shape: YAML or JSON in the environment, the thing itself in a file. */
+export function structure<Type extends z.ZodType>(type: Type) {
+  const { $schema: _, ...json } = z.toJSONSchema(type, { io: "input" });
+  return fromText({ form: "structure", json: json as JsonSchema }, (written): z.output<Type> => {
+    const parsed = type.safeParse(parseYaml(written));
+    if (parsed.success) return parsed.data;
+    throw new Error(parsed.error.issues.flatMap((issue) => issueTexts(type, issue)).join("; "));
+  });
+}
+
+/** `[0].retry.schedule`: where in the structure something is wrong. */
+function issueTexts(type: z.ZodType, issue: z.core.$ZodIssue): string[] {
+  const place = issue.path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
+  const at = place.replace(/^\./, "");
+  if (issue.code === "invalid_key") return issue.issues.map(({ message }) => `${at}: write ${message}`);
+  if (issue.code !== "unrecognized_keys") return [`${at === "" ? "" : `${at}: `}${issue.message}`];
+  const known = keysAt(z.toJSONSchema(type, { io: "input" }) as JsonSchema, issue.path);
+  return issue.keys.map((key) => {
+    const nearest = nearestName(key, known);
+    const hint = nearest === undefined ? `known are ${known.join(", ")}` : `did you mean ${nearest}?`;
+    return `${at === "" ? "" : `${at}.`}${key} is no setting: ${hint}`;
+  });
+}
+
+function keysAt(schema: JsonSchema, path: readonly PropertyKey[]): string[] {
+  let at: JsonSchema | undefined = schema;
+  for (const part of path) {
+    const { items, properties } = at as { items?: JsonSchema; properties?: Record<string, JsonSchema> };
+    at = typeof part === "number" ? items : properties?.[String(part)];
+    if (at === undefined) return [];
+  }
+  return Object.keys((at.properties as object | undefined) ?? {});
+}
 
 function jsonItems(written: string): string[] | null {
   if (!written.trimStart().startsWith("[")) return null;

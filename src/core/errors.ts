@@ -32,9 +32,18 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     fix: "Raise `limits.payloadBytesMax`, or store a reference instead of the data, and replay.",
   },
+  EVENT_INVALID: { retryable: false, fix: "Correct what the message names and write it again; nothing was written." },
+  TRANSACTION_MISSING: {
+    retryable: false,
+    fix: "Begin a transaction, change your data in it, and pass that transaction's own handle.",
+  },
   CRASH_POISON: {
     retryable: false,
     fix: "This event ended the relay's process each time it was sent: look at it before you replay it.",
+  },
+  RELAY_MISMATCH: {
+    retryable: false,
+    fix: "Route this type to a relay of its own, then replay the dead letter.",
   },
   PUBLISH_UNKNOWN: {
     retryable: true,

@@ -65,7 +65,7 @@ export interface Timing {
   readonly publishTimeoutMs: number;
   /** Holds are compared with their rows: vanished, marked or reset by people. */
   readonly reviewMs: number;
-  /** Events that no route takes are looked for. */
+  /** Events that nobody takes for so long are told. */
   readonly unroutedMs: number;
   /** A circuit's first pause before a probe; doubles up to the second. */
   readonly circuitInitialMs: number;

@@ -29,17 +29,7 @@ function adapt(config: ServiceConfig): ServiceConfig {
       send: (message) => void process.send?.(message, undefined, undefined, () => {}),
       onMessage: (listener) => process.on("message", (message) => listener(message as ToRelay)),
     });
-  return {
-    ...config,
-    timing,
-    destination: {
-      kind: "demo",
-      name: DEMO_DESTINATION,
-      addresses: [],
-      isExactlyOnce: false,
-      warnings: [],
-      options: {},
-      open,
-    },
-  };
+  const demo = { kind: "demo", name: DEMO_DESTINATION, addresses: [], isExactlyOnce: false, warnings: [], options: {} };
+  const routes = config.routes.map((route) => ({ ...route, destination: DEMO_DESTINATION }));
+  return { ...config, timing, destinations: [{ ...demo, open }], routes };
 }

@@ -2,6 +2,7 @@ import { tmpdir } from "node:os";
 import { CONFIG_FILE_VARIABLE, type Environment } from "../config/environment.ts";
 import { loadConfig } from "../config/load-config.ts";
 import { ENVIRONMENT_NAMES } from "../config/names.ts";
+import { settingOf } from "../config/settings.ts";
 import { SOURCE_HEADER } from "./destination-wire.ts";
 
 /** The destination in the parent process, as logs and metrics name it. */
@@ -10,15 +11,20 @@ export const DEMO_DESTINATION = "demo";
 /** Circuits and holds are looked at often, so that whoever throws a switch sees what it does. */
 export const DEMO_TIMING = { circuitMaxMs: 1_000, reviewMs: 1_000 };
 
-/** Of the settings, those of the destination and of telemetry are the user's; all others are the dev face's own. */
-const PASSED_ON =
-  /^(?:KAFKA_|OUTBOX_DESTINATION|PUBLISHER_|DELIVERY$|TOPIC|KEY_TEMPLATE$|HEADERS_TEMPLATE$|OTEL_|LOKI_|ALLOY_|METRICS_PUSH)/;
-const isSetting = (name: string) => ENVIRONMENT_NAMES.has(name) || name === CONFIG_FILE_VARIABLE;
+/** Of the settings, those of the destinations and of telemetry are the user's; all others are the dev face's own. */
+const PASSED_ON = /^(?:destinations?|routes|topics|messages)(?:\.|$)/;
+const TELEMETRY = /^(?:OTEL_|LOKI_|ALLOY_|METRICS_PUSH)/;
 
-const BROKER = /^(?:KAFKA_BROKERS|OUTBOX_DESTINATION|PUBLISHER_URL)(?:_FILE)?$/;
+function isPassedOn(name: string): boolean {
+  const known = ENVIRONMENT_NAMES.get(name);
+  if (known === undefined) return name !== CONFIG_FILE_VARIABLE;
+  return PASSED_ON.test(settingOf(known.setting).path) || TELEMETRY.test(name);
+}
+
+const BROKERS = new Set<string>(["KAFKA_BROKERS", "RABBITMQ_HOST", "OUTBOX_DESTINATION", "OUTBOX_DESTINATIONS"]);
 
 function hasBroker(env: Environment): boolean {
-  return Object.keys(env).some((name) => BROKER.test(name) && env[name]);
+  return Object.keys(env).some((name) => env[name] && BROKERS.has(ENVIRONMENT_NAMES.get(name)?.setting ?? ""));
 }
 
 /** The user's own broker in words; null without one. Throws ConfigProblems when its settings cannot be used. */
@@ -27,15 +33,15 @@ export async function brokerOf(env: Environment): Promise<string | null> {
   // Nothing is asked of the database here; it need not be there yet.
   const complete = relayEnvironment(env, "postgres://nobody@127.0.0.1/none", 1);
   const { config } = await loadConfig({ env: complete, cwd: tmpdir() });
-  const { destination } = config;
-  const { addresses, kind } = destination;
-  return addresses.length === 0 ? kind : `${kind} at ${addresses.join(", ")}`;
+  return config.destinations
+    .map(({ addresses, kind }) => (addresses.length === 0 ? kind : `${kind} at ${addresses.join(", ")}`))
+    .join(", ");
 }
 
 /** The environment of the relay's process. */
 export function relayEnvironment(env: Environment, databaseUrl: string, port: number): Record<string, string> {
   const passedOn = Object.entries(env).flatMap(([name, value]) =>
-    value === undefined || (isSetting(name) && !PASSED_ON.test(name)) ? [] : [[name, value] as const],
+    value === undefined || !isPassedOn(name) ? [] : [[name, value] as const],
   );
   const demo = {
     OUTBOX_DESTINATION: "stdout:",

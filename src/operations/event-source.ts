@@ -1,10 +1,10 @@
 import { isRelayError, reasonOf } from "../core/errors.ts";
+import type { ColumnNames } from "../postgres/column-names.ts";
 import type { EventTable } from "../postgres/event-table.ts";
 import { displayTable, type TableName } from "../postgres/identifiers.ts";
 import type { Database } from "../postgres/pool.ts";
 import { type TransactionSettings, transaction } from "../postgres/transaction.ts";
 import { eventTable, isOpenOutbox, SET_BACK } from "../sources/openoutbox/openoutbox-table.ts";
-import type { ColumnNames } from "../sources/postgres/column-names.ts";
 import { readShape } from "../sources/postgres/table-discovery.ts";
 
 /** Where an operation works: the database, and the names of columns that the usual ones do not fit. */

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { RelayError } from "../core/errors.ts";
+import { CANDIDATES, type ColumnNames } from "../postgres/column-names.ts";
 import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../postgres/identifiers.ts";
 import type { Row, Session } from "../postgres/session.ts";
-import { CANDIDATES, type ColumnNames } from "../sources/postgres/column-names.ts";
 
 interface Column {
   readonly name: string;

@@ -1,3 +1,5 @@
+import type { TypeFilter } from "./queue-store.ts";
+
 /**
  * Who is alive. One row per process and database, on a connection of its own; all times are the database's. A lane
  * belongs to a living instance or to nobody.
@@ -31,4 +33,6 @@ export interface Joining {
   readonly name: string;
   readonly leaseMs: number;
   readonly pipelines: readonly string[];
+  /** What each of them takes, by its name, for everybody to see as long as the instance lives. Absent: nobody knows. */
+  readonly takes?: Readonly<Record<string, TypeFilter>>;
 }

@@ -277,7 +277,11 @@ export interface QueueStore {
    */
   reviewHolds(grant: Grant): Promise<readonly Hold[]>;
 
-  /** Types of pending events that no pipeline of the source takes, with a count capped at 1,000 each. */
+  /**
+   * Types of pending events that no living instance takes, with a count capped at 1,000 each. None while an instance
+   * does not say what it takes. Of several pipelines of the source only one answers: the first by name whose lane 0
+   * has a living owner.
+   */
   unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]>;
 
   /** Cheap whatever waits, bounded in time, and no part of the delivery: it may fail without harm. */

@@ -47,8 +47,18 @@ export interface TechnicalEventMap {
     /** Every failed attempt that the source remembers, the oldest first. */
     readonly errors: readonly FailedAttempt[];
   };
-  /** Events that no route takes. They stay where they are. */
-  RelayMismatch: { readonly pipeline: string; readonly intentType: string; readonly count: number };
+  /**
+   * Nobody takes events of this type, neither this relay nor any other that lives, and they stay where they are: told
+   * once. With a record id: this one was handed to the relay of another type, and nothing was sent.
+   */
+  RelayMismatch: {
+    readonly pipeline: string;
+    readonly intentType: string;
+    readonly count: number;
+    readonly recordId: string | null;
+  };
+  /** A RelayMismatch is over: somebody takes the type now, its events are gone, or another pipeline tells of it. */
+  RelayMatched: { readonly pipeline: string; readonly intentType: string };
   /** The row was deleted or marked by somebody else while it was in flight. */
   EventVanished: { readonly pipeline: string; readonly recordId: string };
   BatchSettled: {

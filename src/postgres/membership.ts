@@ -28,17 +28,18 @@ export function postgresMembership(database: Database): Membership {
     glance(database.control, database.errorContext(doing), database.timeouts.statementMs, text);
   return {
     databaseId: database.id,
-    join: async ({ id, name, leaseMs, pipelines }) => {
+    join: async ({ id, name, leaseMs, pipelines, takes }) => {
       const values = [
         quoteLiteral(id),
         quoteLiteral(name.replaceAll("\0", "")),
         `${quoteArray(pipelines)}::text[]`,
         String(Math.ceil(leaseMs)),
         aliveUntil(leaseMs),
+        takes === undefined ? "null" : quoteLiteral(JSON.stringify(takes).replaceAll("\\u0000", "")),
       ];
       await run(
         "joining",
-        `insert into ${instances} (id, name, pipelines, lease_ms, alive_until) values (${values.join(", ")})`,
+        `insert into ${instances} (id, name, pipelines, lease_ms, alive_until, takes) values (${values.join(", ")})`,
       );
     },
     renew: async (id, leaseMs) => {

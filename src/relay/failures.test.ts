@@ -5,6 +5,7 @@ import { rejected, retry } from "../core/outcome.ts";
 import { exponential, schedule } from "../core/retry-policy.ts";
 import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import { defineIntentRelay, intentRoute } from "../routing/intent-relay.ts";
 import type { Route } from "../routing/routes.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { createRelay, type RelayOptions } from "./relay.ts";
@@ -227,6 +228,74 @@ test("D6 an intent that no route takes is reported and kept", async () => {
   assert.deepEqual([mismatch.intentType, mismatch.count], ["unknown", 1]);
   await until("u1 waits alone", () => source.pending().length === 1);
   assert.equal(source.pending()[0]?.id, "u1");
+});
+
+test("D2 D6 relays of some types each are silent about the others' types; what none of them takes is told once", async () => {
+  const source = memorySource();
+  const told: TechnicalEvent[] = [];
+  const only = (type: string) => {
+    const relay = createRelay({
+      sources: [memorySource({ database: source.database })],
+      destinations: { [`out[${type}]`]: memoryPublisher() },
+      routes: [{ destination: `out[${type}]`, types: [type] }],
+      timing: QUICK,
+      instanceName: type,
+    });
+    relay.onAny((event) => told.push(event));
+    return relay;
+  };
+  const of = (name: string) => told.flatMap((event) => (event.name === name ? [event] : []));
+  await using a = only("a");
+  await using b = only("b");
+  source.insert({ id: "a1", type: "a" }, { id: "b1", type: "b" }, { id: "c1", type: "c" }, { id: "c2", type: "c" });
+  await a.start();
+  await b.start();
+  await until("both are delivered", () => source.pending().length === 2);
+  await until("c is told", () =>
+    of("RelayMismatch").some((event) => "intentType" in event && event.intentType === "c"),
+  );
+  const looked = source.database.nowMs();
+  await until("it was looked again", () => source.database.nowMs() > looked + 5 * QUICK.unroutedMs);
+  assert.deepEqual(
+    of("RelayMismatch").map(
+      (event) => event.name === "RelayMismatch" && [event.intentType, event.count, event.recordId],
+    ),
+    [["c", 2, null]],
+  );
+  await using c = only("c");
+  await c.start();
+  await until("it is over", () => of("RelayMatched").length === 1 && source.pending().length === 0);
+});
+
+test("D6 an event that is given to the relay of another intent is told, not sent, and kept as a dead letter", async () => {
+  const relayOfA = defineIntentRelay({ type: "a", target: { destination: "out" }, translate: () => ({ body: {} }) });
+  const { source, publisher, relay, of } = stage({ ...intentRoute(relayOfA, "out"), types: ["a", "b"] });
+  await using _ = relay;
+  source.insert({ id: "a1", type: "a" }, { id: "b1", type: "b" });
+  await relay.start();
+  await until("b1 is dead", () => source.deadLetters().length === 1);
+  await publisher.arrived(1);
+  assert.deepEqual(ids(publisher.delivered), ["a1"]);
+  const [mismatch] = of("RelayMismatch");
+  assert.ok(mismatch?.name === "RelayMismatch");
+  assert.deepEqual([mismatch.recordId, mismatch.intentType, mismatch.count], ["b1", "b", 1]);
+  assert.match(source.deadLetters()[0]?.errors[0]?.reason ?? "", /RELAY_MISMATCH/);
+});
+
+test("D1 what a translation throws makes its intent a dead letter with the reason", async () => {
+  const relayOfA = defineIntentRelay({
+    type: "a",
+    target: { destination: "out" },
+    translate: (intent) => ({ body: intent.json<object>() }),
+  });
+  const { source, publisher, relay } = stage(intentRoute(relayOfA, "out"));
+  await using _ = relay;
+  source.insert({ id: "a1", type: "a", payload: "no json" }, { id: "a2", type: "a", payload: "{}" });
+  await relay.start();
+  await until("a1 is dead", () => source.deadLetters().length === 1);
+  await publisher.arrived(1);
+  assert.equal(publisher.delivered[0]?.payload.toString(), '{"idempotency_key":"a2"}');
+  assert.match(source.deadLetters()[0]?.errors[0]?.reason ?? "", /could not translate it: .*JSON/);
 });
 
 test("a row that is no proper event becomes a dead letter with its reason", async () => {

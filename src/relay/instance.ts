@@ -2,6 +2,7 @@ import type { Clock, Random } from "../core/clock.ts";
 import { isRelayError, reasonOf, stackOf } from "../core/errors.ts";
 import type { Timing } from "../core/limits.ts";
 import type { Membership } from "../ports/membership.ts";
+import type { TypeFilter } from "../ports/queue-store.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { PipelineContext } from "./context.ts";
 import { createReaper } from "./reaper.ts";
@@ -84,8 +85,9 @@ export class Instance {
       const id = random.uuid();
       const sent = sentAt(clock);
       try {
-        const joining = { id, name, leaseMs: timing.leaseMs, pipelines: pipelines.map(({ context }) => context.name) };
-        await membership.join(joining);
+        const names = pipelines.map(({ context }) => context.name);
+        const takes = Object.fromEntries(pipelines.map(({ context }) => [context.name, takenBy(context)]));
+        await membership.join({ id, name, leaseMs: timing.leaseMs, pipelines: names, takes });
         const tenure = new Tenure(id, clock, timing, sent);
         events.emit("InstanceJoined", { instance: id });
         return tenure;
@@ -154,4 +156,8 @@ export class Instance {
       this.#options.events.emit("SourceBroken", { pipeline: context.name, ...told });
     }
   }
+}
+
+function takenBy({ destination, routes }: PipelineContext): TypeFilter {
+  return routes.filterFor(destination.name);
 }

@@ -18,6 +18,8 @@ export interface RelayOptions {
   readonly destinations: Readonly<Record<string, Publisher>>;
   /** Events per second that a destination is given at most, by its name. Absent: as many as it takes. */
   readonly rates?: Readonly<Record<string, number>>;
+  /** What is different for a destination, by its name, over what is different for a source. */
+  readonly destinationLimits?: Readonly<Record<string, Partial<Limits>>>;
   /** Absent: everything goes to the only destination, topic = event type, key = aggregate id. */
   readonly routes?: readonly Route[];
   readonly limits?: Partial<Limits>;
@@ -131,20 +133,21 @@ function instancesOf(
 ): Instance[] {
   const instanceTiming = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
   const random = options.random ?? systemRandom;
-  const commonRoutes = options.routes ?? routeToTheOnly([...destinations.keys()]);
-  compileRoutes(commonRoutes, [...destinations.keys()]);
+  const names = [...destinations.keys()];
+  if (options.routes !== undefined) compileRoutes(options.routes, names);
   if (options.sources.length === 0) throw new RelayError("CONFIG_INVALID", "sources is empty: name at least one.");
 
   const pipelinesOf = (source: QueueSource) => {
     const own = options.policies?.(source.name) ?? {};
-    const routeList = own.routes ?? commonRoutes;
-    const routes = compileRoutes(routeList, [...destinations.keys()]);
-    const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits, ...own.limits });
+    const routeList = own.routes ?? options.routes ?? routeToTheOnly(names);
+    const routes = compileRoutes(routeList, names);
     const timing = checkTiming({ ...instanceTiming, ...own.timing });
     return [...destinations.values()]
       .filter((destination) => routeList.some((route) => route.destination === destination.name))
       .map((destination): { context: PipelineContext; retentionMs: number | null } => {
         const name = `${source.name}->${destination.name}`;
+        const ofDestination = options.destinationLimits?.[destination.name];
+        const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits, ...own.limits, ...ofDestination });
         const store = source.pipeline({
           name,
           types: routes.filterFor(destination.name),

@@ -1,4 +1,4 @@
-import { reasonOf } from "../core/errors.ts";
+import { isRelayError, reasonOf } from "../core/errors.ts";
 import type { ClaimedEvent } from "../ports/queue-store.ts";
 import { messageOf } from "../routing/routes.ts";
 import type { PipelineContext } from "./context.ts";
@@ -7,7 +7,7 @@ import type { Entry } from "./lane-queue.ts";
 
 /** The message that the event's route makes of it, or why there is none. */
 export function translate(
-  { destination, routes }: PipelineContext,
+  { destination, events, name, routes }: PipelineContext,
   event: ClaimedEvent,
 ): Pick<Entry, "message" | "fault" | "faultError"> {
   if (event.fault !== null) return faulty(event.fault.reason);
@@ -20,6 +20,9 @@ export function translate(
       faultError: null,
     };
   } catch (error) {
+    if (isRelayError(error, "RELAY_MISMATCH")) {
+      events.emit("RelayMismatch", { pipeline: name, intentType: event.type, count: 1, recordId: event.id });
+    }
     return faulty(`the route of ${event.type} could not translate it: ${reasonOf(error)}`, error);
   }
 }

@@ -25,6 +25,7 @@ export class Condition {
   readonly #circuits = new Map<string, OpenCircuit>();
   readonly #paused = new Set<string>();
   readonly #lanes = new Map<string, Set<number>>();
+  readonly #untaken = new Map<string, Set<string>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -40,6 +41,7 @@ export class Condition {
       this.#broken.clear();
       this.#paused.clear();
       this.#lanes.clear();
+      this.#untaken.clear();
     });
     events.on("InstanceLost", () => this.#lanes.clear());
     events.on("LaneTaken", ({ pipeline, lane }) => {
@@ -48,6 +50,11 @@ export class Condition {
     for (const name of ["LaneReleased", "LaneFailed"] as const) {
       events.on(name, ({ pipeline, lane }) => this.#lanes.get(pipeline)?.delete(lane));
     }
+    events.on("RelayMismatch", ({ pipeline, intentType, recordId }) => {
+      if (recordId !== null) return;
+      this.#untaken.set(pipeline, (this.#untaken.get(pipeline) ?? new Set()).add(intentType));
+    });
+    events.on("RelayMatched", ({ pipeline, intentType }) => this.#untaken.get(pipeline)?.delete(intentType));
     events.on("PipelinePaused", ({ pipeline }) => this.#paused.add(pipeline));
     events.on("PipelineResumed", ({ pipeline }) => this.#paused.delete(pipeline));
     events.on("CircuitOpened", ({ destination, topic, reason }) =>
@@ -81,12 +88,18 @@ export class Condition {
     return this.#lanes.get(pipeline)?.size ?? 0;
   }
 
+  /** How many types of its source nobody takes, where this instance is the one that tells. */
+  untakenTypesOf(pipeline: string): number {
+    return this.#untaken.get(pipeline)?.size ?? 0;
+  }
+
   /** For a new relay, which knows nothing of the old one's troubles. */
   forget(): void {
     this.#broken.clear();
     this.#circuits.clear();
     this.#paused.clear();
     this.#lanes.clear();
+    this.#untaken.clear();
   }
 }
 

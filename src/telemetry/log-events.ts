@@ -21,8 +21,12 @@ const LINES: Lines = {
   IntentDeadLettered: { level: "error", message: "an event is a dead letter" },
   RelayMismatch: {
     level: "warn",
-    message: "events are waiting that no route takes",
+    message: "no relay takes events of this type",
     sameAs: ({ pipeline, intentType }) => `${pipeline} ${intentType}`,
+  },
+  RelayMatched: {
+    level: "info",
+    message: "events of this type are taken now, are gone, or are told of by another relay",
   },
   EventVanished: { level: "warn", message: "a row was deleted or marked by somebody else while it was in flight" },
   SettleDelayed: {

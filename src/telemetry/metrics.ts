@@ -65,6 +65,7 @@ export class Metrics {
   ]);
   readonly #lanes = this.#gauge("lanes", "Lanes that this instance owns", ["source", "state"]);
   readonly #paused = this.#gauge("paused", "1 while a person has stopped the pipeline", ["source", "destination"]);
+  readonly #untaken = this.#gauge("untaken_types", "Types of waiting events that no running relay takes", ["source"]);
   readonly #sources = this.#gauge("source_broken", "1 while a source cannot be used", ["source"]);
   readonly #destinations = this.#gauge("destination_state", "1 for the state it is in", ["destination", "state"]);
   readonly #topics = this.#gauge("blocked_topics", "Topics that take nothing at present", ["destination"]);
@@ -78,6 +79,14 @@ export class Metrics {
     "Log lines or spans that were given up because their receiver took nothing",
     ["receiver"],
   );
+  readonly #conditionGauges: readonly { reset(): void }[] = [
+    this.#sources,
+    this.#destinations,
+    this.#topics,
+    this.#lanes,
+    this.#untaken,
+    this.#paused,
+  ];
   readonly #process = new ProcessGauges(this.#registry as never);
 
   constructor(options: MetricsOptions) {
@@ -165,12 +174,13 @@ export class Metrics {
 
   #showCondition(): void {
     const { condition, pipelines } = this.#options;
-    for (const gauge of [this.#sources, this.#destinations, this.#topics, this.#lanes, this.#paused]) gauge.reset();
+    for (const gauge of this.#conditionGauges) gauge.reset();
     const broken = new Set(condition.brokenSources().map(({ pipeline }) => pipeline));
     const circuits = condition.openCircuits();
     for (const { pipeline, source, destination } of pipelines()) {
       this.#sources.set({ source }, broken.has(pipeline) ? 1 : 0);
       this.#lanes.set({ source, state: "owned" }, condition.lanesOf(pipeline));
+      this.#untaken.inc({ source }, condition.untakenTypesOf(pipeline));
       this.#paused.set({ source, destination }, condition.isPaused(pipeline) ? 1 : 0);
       const open = circuits.filter((circuit) => circuit.destination === destination);
       const isDown = open.some(({ topic }) => topic === null);

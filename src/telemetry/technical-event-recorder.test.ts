@@ -31,7 +31,7 @@ function event(recordId: string): TechnicalEvent {
 }
 
 function idsOf(events: readonly TechnicalEvent[]): string[] {
-  return events.map((it) => ("recordId" in it ? it.recordId : it.name));
+  return events.map((it) => ("recordId" in it ? (it.recordId ?? "") : it.name));
 }
 
 function recorder(options: Partial<RecorderOptions> = {}) {

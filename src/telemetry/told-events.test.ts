@@ -228,6 +228,11 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
   for (const lane of [0, 1, 2]) teller.tell("LaneTaken", { pipeline, lane, epoch: 1n, crashes: 0 });
   teller.tell("LaneFailed", { pipeline, lane: 1, code: "FENCED", reason: "r" });
   teller.tell("PipelinePaused", { pipeline, by: "me", reason: null });
+  for (const intentType of ["a", "b", "c"]) {
+    teller.tell("RelayMismatch", { pipeline, intentType, count: 5, recordId: null });
+  }
+  teller.tell("RelayMatched", { pipeline, intentType: "c" });
+  teller.tell("RelayMismatch", { pipeline, intentType: "d", count: 1, recordId: "1" });
   pushes.failed("loki");
   pushes.dropped("loki", 3);
   const { contentType, text } = await metrics.text("application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
@@ -254,6 +259,7 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
     'outbox_relay_lanes{source="orders.outbox",state="owned"} 2',
     'outbox_relay_paused{source="orders.outbox",destination="kafka"} 1',
     'outbox_relay_source_broken{source="orders.outbox"} 1',
+    'outbox_relay_untaken_types{source="orders.outbox"} 2',
     'outbox_relay_destination_state{destination="kafka",state="up"} 0',
     'outbox_relay_destination_state{destination="kafka",state="down"} 1',
     'outbox_relay_telemetry_push_failures_total{receiver="loki"} 1',

@@ -155,7 +155,7 @@ test("F6 with a broker configured the page names it and keeps its faults; killed
   });
   await until("it is ready", () => /ready in \d/.test(dev.output()));
   const { destination, relays } = await dev.state();
-  assert.equal(destination.broker, "Kafka at 127.0.0.1:1");
+  assert.equal(destination.broker, "kafka at 127.0.0.1:1");
   const asked = await fetch(`${await dev.address()}/dev/faults`, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -129,10 +129,10 @@ describe("events that fail", { concurrency: 3 }, () => {
     await withScene(server, [ORDERS], async ({ insert, relay, sink }) => {
       await sink.order({ kind: "retry", key: "k", reason: "busy", count: 1 });
       await sink.order({ kind: "reject", key: "bad", reason: "illegal" });
-      // Unrouted types are looked for once a minute; here the minute is short.
+      // A type without a taker is told after a minute, which is short here.
       const clock = {
         ...systemClock,
-        sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 60_000 ? 100 : ms, signal),
+        sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 30_000 ? 100 : ms, signal),
       };
       const routes = toSink("park").map((route) => ({ ...route, types: ["order.*"] }));
       const live = await relay({ routes, clock });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type Certificates, createCertificates } from "../servers/kafka-certificates.ts";
+import { type Certificates, createCertificates } from "../servers/certificates.ts";
 import type { PostgresServer } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";

@@ -1,6 +1,6 @@
 import type { QueueSource } from "../../src/ports/queue-store.ts";
+import type { ColumnNames } from "../../src/postgres/column-names.ts";
 import type { TableName } from "../../src/postgres/identifiers.ts";
-import type { ColumnNames } from "../../src/sources/postgres/column-names.ts";
 import { postgresSource } from "../../src/sources/postgres/postgres-source.ts";
 import type { TableReference } from "../../src/sources/postgres/table-discovery.ts";
 

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Certificates, createCertificates } from "./certificates.ts";
 import { freePort } from "./free-port.ts";
 import { singleNodeProperties } from "./kafka.ts";
 import { allow, type Right, revoke } from "./kafka-acls.ts";
 import { createTopic, deleteTopic, type TopicOptions, withAdmin } from "./kafka-admin.ts";
-import { type Certificates, createCertificates } from "./kafka-certificates.ts";
 import { type KafkaProcess, spawnKafka } from "./kafka-process.ts";
 import type { KafkaProperties } from "./kafka-templates.ts";
 import { createScratch } from "./scratch.ts";

@@ -15,8 +15,8 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   relay: [...lower, "routing"],
   routing: lower,
   telemetry: [...lower, "postgres"],
-  outbox: lower,
-  inbox: lower,
+  outbox: [...lower, "postgres"],
+  inbox: [...lower, "postgres"],
   worker: lower,
   operations: [...lower, ...middle],
   config: [...lower, ...middle],
@@ -24,8 +24,15 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   dev: "everything",
   cli: "everything",
   http: "everything",
+  "http-destination.ts": "everything",
   "index.ts": "everything",
   "kafka.ts": "everything",
+  "bullmq.ts": "everything",
+  "redis.ts": "everything",
+  "redis-outbox.ts": "everything",
+  "nats.ts": "everything",
+  "sqs.ts": "everything",
+  "rabbitmq.ts": "everything",
 };
 
 export function wrongImports(repository: Repository): Offence[] {

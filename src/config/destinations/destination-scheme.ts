@@ -1,3 +1,4 @@
+import type { Limits } from "../../core/limits.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 import type { Settings } from "../settings.ts";
 
@@ -14,10 +15,15 @@ export interface DestinationConfig {
   readonly usesStdout?: boolean;
   /** What is legal and still deserves a second look. */
   readonly warnings: readonly string[];
+  /** Events per second that it is given at most; null or absent for no limit. */
+  readonly ratePerSecond?: number | null;
+  readonly limits?: Partial<Limits>;
   /** What its publisher is told, secrets included. */
   readonly options: object;
   /** Makes the publisher. Its client is loaded only here; without it the error says what to install. */
   open(): Promise<Publisher>;
+  /** What mends a missing topic; `{topic}` stands for its name. */
+  readonly topicFix?: string;
   /** Present where topics have to be there before: those that cannot be written to, with the reason. */
   missingTopics?(topics: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }

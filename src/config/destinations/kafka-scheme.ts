@@ -53,6 +53,7 @@ export function kafkaAt(
       const { kafkaPublisher } = await import("../../publishers/kafka/kafka-publisher.ts");
       return kafkaPublisher(options);
     },
+    topicFix: "TOPICS_CREATE=true   # or create them: kafka-topics.sh --create --topic {topic}",
     ...(options.createTopics === true
       ? {}
       : {

@@ -8,19 +8,19 @@ const CONNECT_MS = 2_000;
 const ROWS_LOOKED_AT = 10_000;
 const TYPES_MAX = 200;
 
-/** Whether the destination can be reached, takes the events that there are, and can keep its promise. */
+/** Whether a destination can be reached, takes the events that there are, and can keep its promise. */
 export async function checkDestination(
   subject: DoctorSubject,
+  destination: DoctorDestination,
   shaped: readonly ShapedTable[],
 ): Promise<readonly Finding[]> {
-  const { destination } = subject;
   const silent = await silentBrokers(destination.brokers);
   const findings = brokerFindings(destination, silent);
   if (silent.length === destination.brokers.length && silent.length > 0) return findings;
   return [
     ...findings,
     ...(await transactionFindings(destination)),
-    ...(await topicFindings(destination, await topicsOf(subject, shaped))),
+    ...(await topicFindings(destination, await topicsOf(subject, destination, shaped))),
   ];
 }
 
@@ -32,8 +32,8 @@ async function silentBrokers(brokers: readonly string[]): Promise<readonly strin
 function brokerFindings({ brokers, name }: DoctorDestination, silent: readonly string[]): Finding[] {
   if (silent.length === 0) return [];
   const isDown = silent.length === brokers.length;
-  const what = `${isDown ? "None of the brokers" : "Some brokers"} of ${name} can be reached: ${silent.join(", ")}`;
-  const fix = "Check that they run and that KAFKA_BROKERS names host and port as seen from this machine.";
+  const what = `${isDown ? "Nothing" : "Not all"} of ${name} can be reached: ${silent.join(", ")} gives no answer`;
+  const fix = "Check that it runs and that the destination's setting has host and port as seen from this machine.";
   return [{ severity: isDown ? "error" : "warning", check: "destination", what, fix }];
 }
 
@@ -43,14 +43,15 @@ async function transactionFindings({ name, prepareTransactions }: DoctorDestinat
     return [];
   } catch (error) {
     const [what = "", fix] = reasonOf(error).split(/ \[[A-Z_]+\] /);
-    const way = fix ?? (isRelayError(error) ? "" : "Check the brokers and the settings KAFKA_*.");
+    const way = fix ?? (isRelayError(error) ? "" : "Check the brokers and the settings of the destination.");
     return [{ severity: "error", check: "destination", what: `${name}: ${what}`, fix: way }];
   }
 }
 
 /** The topics of the events that are there, as far as the type alone decides. */
 async function topicsOf(
-  { database, destination }: DoctorSubject,
+  { database }: DoctorSubject,
+  destination: DoctorDestination,
   shaped: readonly ShapedTable[],
 ): Promise<readonly string[]> {
   if (destination.missingTopics === undefined) return [];
@@ -71,7 +72,7 @@ async function topicsOf(
 }
 
 async function topicFindings(
-  { missingTopics, name }: DoctorDestination,
+  { missingTopics, name, topicFix = "Create {topic}, or correct the route." }: DoctorDestination,
   topics: readonly string[],
 ): Promise<Finding[]> {
   if (missingTopics === undefined || topics.length === 0) return [];
@@ -80,10 +81,17 @@ async function topicFindings(
     if (missing.size === 0) return [];
     const list = [...missing].map(([topic, reason]) => `${topic} (${reason})`).join(", ");
     const what = `Topics of ${name} that take nothing, unless the broker makes them by itself: ${list}`;
-    const fix = `TOPICS_CREATE=true   # or create them: kafka-topics.sh --create --topic ${[...missing.keys()][0]}`;
+    const fix = topicFix.replace("{topic}", [...missing.keys()][0]!);
     return [{ severity: "warning", check: "topics", what, fix }];
   } catch (error) {
     const what = `${name} cannot be asked for its topics: ${reasonOf(error)}`;
-    return [{ severity: "error", check: "topics", what, fix: "Check KAFKA_USERNAME, KAFKA_PASSWORD and the ACLs." }];
+    return [
+      {
+        severity: "error",
+        check: "topics",
+        what,
+        fix: "Check the user, the password and the rights of the destination.",
+      },
+    ];
   }
 }

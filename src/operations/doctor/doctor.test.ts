@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { RelayError } from "../../core/errors.ts";
 import { grantsFor } from "../../postgres/grants.ts";
+import { postgresMembership } from "../../postgres/membership.ts";
 import { migrateDown, migrateUp } from "../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../postgres/pool.ts";
 import { examine } from "./doctor.ts";
@@ -43,7 +45,7 @@ async function createTable(columns: string, index: string | null, flags = "publi
 }
 
 async function findings(changes: Partial<DoctorSubject> = {}): Promise<readonly Finding[]> {
-  const subject = { database, columns: {}, tables: [TABLE], destination: NOWHERE, retentionMs: null };
+  const subject = { database, columns: {}, tables: [TABLE], destinations: [NOWHERE], retentionMs: null };
   return await examine({ ...subject, ...changes });
 }
 
@@ -173,14 +175,36 @@ test("A17 brokers that do not answer, missing topics and refused transactions", 
     },
   };
   try {
-    const found = await findings({ destination });
+    const found = await findings({ destinations: [destination] });
     assert.deepEqual(checksOf(found), ["error destination", "warning destination", "warning topics"]);
     assert.match(found[0]?.what ?? "", /^kafka: The user relay lacks Write/);
     assert.match(found[0]?.fix ?? "", /DELIVERY=at-least-once/);
     assert.deepEqual(asked, [["app.order.paid", "app.order.placed"]]);
-    const down = await findings({ destination: { ...destination, brokers: ["127.0.0.1:1"] } });
+    const down = await findings({ destinations: [{ ...destination, brokers: ["127.0.0.1:1"] }] });
     assert.deepEqual(checksOf(down), ["error destination"], "nothing else can be asked");
   } finally {
     listener.close();
   }
+});
+
+test("D6 a type that waits and that no running relay takes is found, until one takes it", async () => {
+  await server.query("insert into app.outbox (event_type) values ('order.placed'), ('order.paid'), ('it''s new')");
+  const join = async (pipeline: string, type: string) => {
+    const id = randomUUID();
+    await server.query(
+      `insert into outbox_relay.pipelines (name, source_schema, source_table, lanes) values ('${pipeline}', 'app', 'outbox', 1)`,
+    );
+    const takes = { [pipeline]: [{ pattern: type, mine: true }] };
+    await postgresMembership(database).join({ id, name: "it", leaseMs: 60_000, pipelines: [pipeline], takes });
+  };
+  assert.deepEqual(await findings(), [], "nobody runs, so nothing can be said");
+  await join("a", "order.placed");
+  const [found, ...others] = await findings();
+  assert.deepEqual([others, found?.check, found?.severity], [[], "takers", "error"]);
+  assert.equal(found?.what, "Events wait in app.outbox that no running relay takes: it's new (1), order.paid (1)");
+  assert.match(found?.fix ?? "", /^outbox-relay run --only 'it'\\''s new'$/m);
+  await join("b", "order.p*");
+  assert.match((await findings())[0]?.what ?? "", /takes: it's new \(1\)$/);
+  await join("c", "it's*");
+  assert.deepEqual(await findings(), []);
 });

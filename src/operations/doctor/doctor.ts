@@ -8,6 +8,7 @@ import { checkOwnership } from "./ownership-check.ts";
 import { checkSchema } from "./schema-check.ts";
 import { checkServer } from "./server-check.ts";
 import { checkTables } from "./table-check.ts";
+import { checkTakers } from "./takers-check.ts";
 import { checkUpkeep } from "./upkeep-check.ts";
 
 /**
@@ -22,14 +23,19 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
     findings.push(...(await work().catch((error: unknown) => notLookedAt(check, error))));
   };
   await look("grants", () => checkGrants(subject));
-  if (schema.length === 0) await look("owners", () => checkOwnership(subject));
+  if (schema.length === 0) {
+    await look("owners", () => checkOwnership(subject));
+    await look("takers", () => checkTakers(subject, shaped));
+  }
   await look("settings", () => checkServer(subject));
   for (const table of shaped) {
     await look("index", () => checkIndex(subject, table));
     await look("order", () => checkOrder(subject, table));
     await look("upkeep", () => checkUpkeep(subject, table));
   }
-  await look("destination", () => checkDestination(subject, shaped));
+  for (const destination of subject.destinations) {
+    await look("destination", () => checkDestination(subject, destination, shaped));
+  }
   return findings.sort((left, right) => left.severity.localeCompare(right.severity));
 }
 

@@ -1,5 +1,5 @@
+import type { ColumnNames } from "../../postgres/column-names.ts";
 import type { Database } from "../../postgres/pool.ts";
-import type { ColumnNames } from "../../sources/postgres/column-names.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
 
 /** What is wrong and what to do: a statement, a setting or a command that can be copied. */
@@ -27,7 +27,9 @@ export interface DoctorDestination {
   readonly prepareTransactions?: () => Promise<void>;
   /** Present where topics have to be there before: those that cannot be written to, with the reason. */
   readonly missingTopics?: (topics: readonly string[]) => Promise<ReadonlyMap<string, string>>;
-  /** The topic of an event of this type; null when more than the type decides. */
+  /** What mends a missing topic; `{topic}` stands for its name. */
+  readonly topicFix?: string;
+  /** The topic of an event of this type; null when it goes elsewhere or more than the type decides. */
   readonly topicOf: (type: string, source: { readonly schema: string; readonly table: string }) => string | null;
 }
 
@@ -36,7 +38,7 @@ export interface DoctorSubject {
   readonly database: Database;
   readonly columns: ColumnNames;
   readonly tables: readonly DoctorTable[];
-  readonly destination: DoctorDestination;
+  readonly destinations: readonly DoctorDestination[];
   /** Null: delivered events are kept for ever. */
   readonly retentionMs: number | null;
 }

@@ -2,6 +2,7 @@ import { relaySchemaMigration } from "./001-relay-schema.ts";
 import { ledgerMigration } from "./002-ledger.ts";
 import { pauseMigration } from "./003-pause.ts";
 import { resolutionsMigration } from "./004-resolutions.ts";
+import { takesMigration } from "./005-takes.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
@@ -10,6 +11,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ledgerMigration,
   pauseMigration,
   resolutionsMigration,
+  takesMigration,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,6 +1,7 @@
 import type { PipelineContext } from "../context.ts";
 import type { Lane } from "../lane.ts";
 import { Chore } from "./chore.ts";
+import { LOOKS_PER_PERIOD, MismatchReports } from "./mismatch-reports.ts";
 
 /** Delivered rows are deleted in steps of this many. */
 const PRUNE_ROWS = 1_000;
@@ -28,6 +29,7 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
   const { clock, events, limits, name: pipeline, store, timing } = context;
   const reviewedMs = new WeakMap<Lane, number>();
   const ownsFirstLane = () => host.lanes().some((lane) => lane.isOpen && lane.grant.lane === 0);
+  const mismatches = new MismatchReports(pipeline, events);
   const chore = (name: string, everyMs: number, run: () => Promise<void>) =>
     new Chore({ name, pipeline, everyMs, clock, events, run });
 
@@ -44,11 +46,8 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
     chore("rest idle lanes", timing.reviewMs, async () => {
       for (const lane of host.lanes()) await lane.rest();
     }),
-    chore("report unrouted", timing.unroutedMs, async () => {
-      if (!ownsFirstLane()) return;
-      for (const { type, count } of await store.unrouted()) {
-        events.emit("RelayMismatch", { pipeline, intentType: type, count });
-      }
+    chore("report unrouted", timing.unroutedMs / LOOKS_PER_PERIOD, async () => {
+      mismatches.seen(ownsFirstLane() ? await store.unrouted() : []);
     }),
   ];
   const { retentionMs } = host;

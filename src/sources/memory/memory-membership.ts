@@ -13,10 +13,10 @@ export class MemoryMembership implements Membership {
   }
 
   async join(joining: Joining): Promise<void> {
-    const { id, name, leaseMs, pipelines } = joining;
+    const { id, name, leaseMs, pipelines, takes } = joining;
     const { tables } = this.#database;
     if (tables.instances.has(id)) throw new RelayError("DATABASE_REFUSED", `The instance ${id} exists already.`);
-    const instance = { id, name, leaseMs, pipelines, aliveUntilMs: this.#database.nowMs() + leaseMs };
+    const instance = { id, name, leaseMs, pipelines, takes, aliveUntilMs: this.#database.nowMs() + leaseMs };
     tables.commit(() => tables.put(tables.instances, id, instance));
   }
 

@@ -23,7 +23,7 @@ import { laneOf, typeMatcher } from "./memory-lanes.ts";
 import { isAlive } from "./memory-membership.ts";
 import { claimedEvent, MemoryRun } from "./memory-run.ts";
 import { SettleWriter } from "./memory-settle.ts";
-import type { EventRow, HoldRow, LaneRow, PipelineTables } from "./memory-tables.ts";
+import type { EventRow, HoldRow, InstanceRow, LaneRow, PipelineTables } from "./memory-tables.ts";
 
 const UNROUTED_COUNT_MAX = 1_000;
 
@@ -74,9 +74,8 @@ export class MemoryStore implements QueueStore {
   }
 
   async survey(): Promise<Survey> {
-    const nowMs = this.#database.nowMs();
-    const instances = [...this.#database.tables.instances.values()]
-      .filter((instance) => isAlive(instance, nowMs) && instance.pipelines.includes(this.#spec.name))
+    const instances = this.#livingOnes()
+      .filter(({ pipelines }) => pipelines.includes(this.#spec.name))
       .map(({ id }) => id);
     const pause = this.#database.tables.pauses.get(this.#spec.name) ?? null;
     return { instances, lanes: [...this.#pipeline().lanes.values()].map((row) => this.#laneState(row)), pause };
@@ -190,7 +189,10 @@ export class MemoryStore implements QueueStore {
   }
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
-    const matchers = [...this.#database.tables.pipelines.values()].map(({ types }) => typeMatcher(types));
+    const living = this.#livingOnes().flatMap((instance) => instance.pipelines.map((name) => ({ name, instance })));
+    const takes = living.map(({ name, instance }) => instance.takes?.[name]);
+    if (takes.includes(undefined) || this.#teller(living) !== this.#spec.name) return [];
+    const matchers = takes.map((filter) => typeMatcher(filter ?? null));
     const counts = new Map<string, number>();
     for (const row of this.#database.tables.open.values()) {
       if (matchers.some((takes) => takes(row))) continue;
@@ -198,6 +200,18 @@ export class MemoryStore implements QueueStore {
       counts.set(type, Math.min(UNROUTED_COUNT_MAX, (counts.get(type) ?? 0) + 1));
     }
     return [...counts].map(([type, count]) => ({ type, count }));
+  }
+
+  /** Of several pipelines the first by name that has an owner of lane 0 tells what nobody takes. */
+  #teller(living: readonly { readonly name: string; readonly instance: InstanceRow }[]): string {
+    const laneZero = (name: string) => this.#database.tables.pipelines.get(name)?.lanes.get(0)?.owner;
+    const named = living.filter(({ name, instance }) => laneZero(name) === instance.id).map(({ name }) => name);
+    return named.sort()[0] ?? this.#spec.name;
+  }
+
+  #livingOnes(): InstanceRow[] {
+    const nowMs = this.#database.nowMs();
+    return [...this.#database.tables.instances.values()].filter((instance) => isAlive(instance, nowMs));
   }
 
   async backlog(): Promise<Backlog> {

@@ -51,6 +51,8 @@ export interface InstanceRow {
   readonly leaseMs: number;
   readonly aliveUntilMs: number;
   readonly pipelines: readonly string[];
+  /** By pipeline; undefined when it did not say. */
+  readonly takes: Readonly<Record<string, TypeFilter>> | undefined;
 }
 
 /** The copy that a dead event leaves, with the error of every attempt. */

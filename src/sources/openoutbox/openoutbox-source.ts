@@ -1,5 +1,5 @@
 import { RelayError } from "../../core/errors.ts";
-import type { PipelineSpec, QueueSource, TypeRule } from "../../ports/queue-store.ts";
+import type { QueueSource } from "../../ports/queue-store.ts";
 import { displayTable, parseTableName, quoteLiteral, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { postgresMembership } from "../../postgres/membership.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "../../postgres/pool.ts";
@@ -32,18 +32,10 @@ export function openOutboxSource(options: OpenOutboxSourceOptions): QueueSource 
   const lockPrefix = relayId === undefined ? "" : `${relayId}/`;
   const isBorrowed = "pool" in options.database;
   const database = "pool" in options.database ? options.database : openDatabase(options.database);
-  const specs: PipelineSpec[] = [];
-  const allRules = (): readonly (readonly TypeRule[])[] | null => {
-    const lists = specs.flatMap(({ types }) => (types === null ? [] : [types]));
-    return lists.length < specs.length ? null : lists;
-  };
   return {
     name: options.name ?? displayTable(table),
     membership: postgresMembership(database),
-    pipeline: (spec) => {
-      specs.push(spec);
-      return new OpenOutboxStore({ database, table, spec, leaseMs, lockPrefix, allRules });
-    },
+    pipeline: (spec) => new OpenOutboxStore({ database, table, spec, leaseMs, lockPrefix }),
     close: async () => {
       if (!isBorrowed) await database.close();
     },

@@ -7,7 +7,6 @@ import type {
   Run,
   RunRequest,
   Settlement,
-  TypeRule,
 } from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../postgres/identifiers.ts";
@@ -17,6 +16,7 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
+import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
 import { glance, statement, transaction } from "../../postgres/transaction.ts";
 import { backlogSql } from "./backlog.sql.ts";
@@ -38,8 +38,6 @@ interface StoreParts {
   readonly spec: PipelineSpec;
   readonly leaseMs: number;
   readonly lockPrefix: string;
-  /** The rules of all pipelines of the source; null when one of them takes everything. */
-  readonly allRules: () => readonly (readonly TypeRule[])[] | null;
 }
 
 /** What the column holds; a limit beyond it is none. */
@@ -135,9 +133,9 @@ export class OpenOutboxStore implements QueueStore {
   }
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
-    const rules = this.#parts.allRules();
-    if (rules === null) return [];
     const { scope } = await this.#ready();
+    const { rules, teller } = await takenTypes(this.#parts.database, scope.table.name);
+    if (rules === null || (teller ?? scope.pipeline) !== scope.pipeline) return [];
     const rows = await this.#read("looking for unrouted events", unroutedSql(scope.table, rules));
     return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
   }

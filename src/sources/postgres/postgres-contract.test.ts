@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import type { ColumnNames } from "../../postgres/column-names.ts";
 import { grantsFor } from "../../postgres/grants.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { migrateUp } from "../../postgres/migrations/migrate.ts";
@@ -11,7 +12,6 @@ import { applicable } from "../../testing/contracts/contract-case.ts";
 import { membershipContract } from "../../testing/contracts/membership-contract.ts";
 import { queueStoreContract } from "../../testing/contracts/queue-store-contract.ts";
 import type { NewEvent, StoreCapabilities, StoreHarness, StoreSubject } from "../../testing/contracts/store-subject.ts";
-import type { ColumnNames } from "./column-names.ts";
 import { postgresSource } from "./postgres-source.ts";
 
 /** A table as some team has it, and how an application and an operator would speak to it. */

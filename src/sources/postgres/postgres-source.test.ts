@@ -5,10 +5,10 @@ import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { type ErrorCode, isRelayError } from "../../core/errors.ts";
 import type { ClaimedEvent, Failure, Settlement, Takeover } from "../../ports/queue-store.ts";
+import type { ColumnNames } from "../../postgres/column-names.ts";
 import { grantsFor } from "../../postgres/grants.ts";
 import { migrateUp } from "../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../postgres/pool.ts";
-import type { ColumnNames } from "./column-names.ts";
 import { postgresSource } from "./postgres-source.ts";
 
 let server: PostgresServer;

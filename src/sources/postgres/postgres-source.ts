@@ -1,8 +1,8 @@
-import type { PipelineSpec, QueueSource, TypeRule } from "../../ports/queue-store.ts";
+import type { QueueSource } from "../../ports/queue-store.ts";
+import type { ColumnNames } from "../../postgres/column-names.ts";
 import { parseTableName } from "../../postgres/identifiers.ts";
 import { postgresMembership } from "../../postgres/membership.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "../../postgres/pool.ts";
-import type { ColumnNames } from "./column-names.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { referenceName, type TableReference } from "./table-discovery.ts";
 
@@ -20,18 +20,10 @@ export function postgresSource(options: PostgresSourceOptions): QueueSource {
   const reference = typeof options.table === "string" ? parseTableName(options.table) : options.table;
   const isBorrowed = "pool" in options.database;
   const database = "pool" in options.database ? options.database : openDatabase(options.database);
-  const specs: PipelineSpec[] = [];
-  const allRules = (): readonly (readonly TypeRule[])[] | null => {
-    const lists = specs.flatMap(({ types }) => (types === null ? [] : [types]));
-    return lists.length < specs.length ? null : lists;
-  };
   return {
     name: options.name ?? referenceName(reference),
     membership: postgresMembership(database),
-    pipeline: (spec) => {
-      specs.push(spec);
-      return new PostgresStore({ database, reference, columns: options.columns ?? {}, spec, allRules });
-    },
+    pipeline: (spec) => new PostgresStore({ database, reference, columns: options.columns ?? {}, spec }),
     close: async () => {
       if (!isBorrowed) await database.close();
     },

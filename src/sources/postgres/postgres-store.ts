@@ -1,15 +1,7 @@
 import { RelayError } from "../../core/errors.ts";
-import type {
-  Backlog,
-  Grant,
-  PipelineSpec,
-  QueueStore,
-  Run,
-  RunRequest,
-  Settlement,
-  TypeRule,
-} from "../../ports/queue-store.ts";
+import type { Backlog, Grant, PipelineSpec, QueueStore, Run, RunRequest, Settlement } from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
+import type { ColumnNames } from "../../postgres/column-names.ts";
 import { displayTable, quoteLiteral } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, release, survey, takeOver, writeSettings } from "../../postgres/lanes.ts";
@@ -17,6 +9,7 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
+import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
 import {
   glance,
@@ -26,7 +19,6 @@ import {
   transaction,
 } from "../../postgres/transaction.ts";
 import { backlogSql } from "./backlog.sql.ts";
-import type { ColumnNames } from "./column-names.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
 import { lookAt } from "./look-at.ts";
@@ -46,8 +38,6 @@ interface StoreParts {
   readonly reference: TableReference;
   readonly columns: ColumnNames;
   readonly spec: PipelineSpec;
-  /** The rules of all pipelines of the source; null when one of them takes everything. */
-  readonly allRules: () => readonly (readonly TypeRule[])[] | null;
 }
 
 /** What is known of the table since it was last looked at. */
@@ -169,9 +159,9 @@ export class PostgresStore implements QueueStore {
   }
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
-    const rules = this.#parts.allRules();
-    if (rules === null) return [];
     const { scope } = await this.#ready();
+    const { rules, teller } = await takenTypes(this.#parts.database, scope.shape.name);
+    if (rules === null || (teller ?? scope.pipeline) !== scope.pipeline) return [];
     const rows = await this.#read("looking for unrouted events", unroutedSql(scope.shape, rules));
     return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
   }

@@ -1,5 +1,4 @@
-import { quoteIdentifier } from "../../postgres/identifiers.ts";
-import type { ColumnFinder } from "./column-finder.ts";
+import type { ColumnFinder } from "../../postgres/column-finder.ts";
 import {
   CANDIDATES,
   type ColumnInfo,
@@ -8,7 +7,8 @@ import {
   isBoolean,
   isText,
   isTimestamp,
-} from "./column-names.ts";
+} from "../../postgres/column-names.ts";
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
 
 /** What a row says about itself and what is written into it. Conditions are never null. */
 export interface RowState {

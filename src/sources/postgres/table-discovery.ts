@@ -1,9 +1,9 @@
 import { RelayError } from "../../core/errors.ts";
+import type { ColumnInfo, ColumnNames } from "../../postgres/column-names.ts";
 import { displayTable, parseTableName, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import type { ColumnInfo, ColumnNames } from "./column-names.ts";
 import { shapeOf, type TableShape } from "./table-shape.ts";
 
 /** The names under which services keep their outbox. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isRelayError } from "../../core/errors.ts";
-import type { ColumnInfo, ColumnNames } from "./column-names.ts";
+import type { ColumnInfo, ColumnNames } from "../../postgres/column-names.ts";
 import { shapeOf, type TableShape } from "./table-shape.ts";
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -1,6 +1,4 @@
-import type { EventTable } from "../../postgres/event-table.ts";
-import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
-import { ColumnFinder } from "./column-finder.ts";
+import { ColumnFinder } from "../../postgres/column-finder.ts";
 import {
   CANDIDATES,
   type ColumnInfo,
@@ -9,7 +7,9 @@ import {
   isJson,
   isText,
   isTimestamp,
-} from "./column-names.ts";
+} from "../../postgres/column-names.ts";
+import type { EventTable } from "../../postgres/event-table.ts";
+import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { type RowState, rowStateOf } from "./row-state.ts";
 
 type Preset = "flag" | "worker" | "intent";

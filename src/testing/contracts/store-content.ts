@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import type { TypeFilter } from "../../ports/queue-store.ts";
 import { until } from "./contract-case.ts";
 import { type Stage, storeCases } from "./store-stage.ts";
@@ -223,6 +224,38 @@ export const contentCases = storeCases([
           { type: "z", count: 1_000 },
         ],
       );
+    },
+  ],
+
+  [
+    "D6 what another living instance takes is not reported, and is again when that one is dead",
+    async (stage) => {
+      const first = await stage.own({ name: "x", types: [{ pattern: "x", mine: true }] });
+      const other = await stage.own({ name: "y", types: [{ pattern: "y*", mine: true }] });
+      await stage.write("a1", { type: "x" });
+      await stage.write("b1 b2", { type: "yy" });
+      assert.deepEqual(await first.store.unrouted(), []);
+      await other.die();
+      assert.deepEqual(await first.store.unrouted(), [{ type: "yy", count: 2 }]);
+    },
+  ],
+
+  [
+    "D6 of several pipelines only the first that has an owner of lane 0 reports; none while somebody's types are unknown",
+    async (stage) => {
+      const nobody = { type: "nobody's" };
+      const first = await stage.own({ name: "x", types: [{ pattern: "x", mine: true }] });
+      const second = await stage.own({ name: "y", types: [{ pattern: "y", mine: true }] });
+      await stage.write("a1", nobody);
+      const found = [{ ...nobody, count: 1 }];
+      assert.deepEqual([await first.store.unrouted(), await second.store.unrouted()], [found, []]);
+      await first.die();
+      assert.deepEqual(await second.store.unrouted(), found);
+      const silent = { id: randomUUID(), name: "older", leaseMs: 60_000, pipelines: ["x"] };
+      await stage.subject.source.membership.join(silent);
+      assert.deepEqual(await second.store.unrouted(), []);
+      await stage.subject.source.membership.leave(silent.id);
+      assert.deepEqual(await second.store.unrouted(), found);
     },
   ],
 

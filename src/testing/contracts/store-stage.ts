@@ -137,7 +137,8 @@ export class Stage {
     const owner = new Owner(this, this.subject.store(full), randomUUID());
     const { lanes } = await owner.store.prepare();
     owner.lanes = Array.from({ length: lanes }, (_, lane) => lane);
-    const joining = { id: owner.id, name: "contract", leaseMs: LEASE_MS, pipelines: [full.name] };
+    const takes = { [full.name]: full.types };
+    const joining = { id: owner.id, name: "contract", leaseMs: LEASE_MS, pipelines: [full.name], takes };
     await this.subject.source.membership.join(joining);
     return owner;
   }

@@ -1,6 +1,6 @@
-import { RelayError } from "../../core/errors.ts";
-import { displayTable, type TableName } from "../../postgres/identifiers.ts";
+import { RelayError } from "../core/errors.ts";
 import type { ColumnInfo } from "./column-names.ts";
+import { displayTable, type TableName } from "./identifiers.ts";
 
 interface Wanted {
   /** What the column is for, for messages: "the event's id". */

@@ -1,0 +1,7 @@
+export {
+  type BullmqEvent,
+  type BullmqPublisherOptions,
+  type BullmqTls,
+  bullmqPublisher,
+  type Removal,
+} from "./publishers/bullmq/bullmq-publisher.ts";

@@ -1,0 +1,16 @@
+import type { FoundTable } from "../config/find-tables.ts";
+import type { QueueSource } from "../ports/queue-store.ts";
+
+/** Where the service's events wait: what it asks of the place as a whole. The rest of it never knows which one it is. */
+export interface OutboxStore {
+  /** Throws when it gives no answer. */
+  ping(): Promise<void>;
+  /** Brings it up to this version; the names of the steps that were taken. */
+  migrate(): Promise<readonly string[]>;
+  /** Throws when it does not fit this version, with the command that mends it. */
+  requireFit(): Promise<void>;
+  /** The tables to read, or what stands for one. */
+  find(): Promise<readonly FoundTable[]>;
+  source(table: FoundTable): QueueSource;
+  close(): Promise<void>;
+}

@@ -1,0 +1,19 @@
+import type { RedisStoreConfig } from "../config/redis-store-config.ts";
+import { redisOutbox } from "../sources/redis/redis-outbox.ts";
+import { redisSource } from "../sources/redis/redis-source.ts";
+import type { OutboxStore } from "./outbox-store.ts";
+
+/** One outbox in Redis. It has no schema to migrate and is there as soon as something is written. */
+export function redisOutboxStore({ name, schema, url }: RedisStoreConfig): OutboxStore {
+  const outbox = redisOutbox({ url, name });
+  return {
+    async ping() {
+      await outbox.deadLetters(1);
+    },
+    migrate: async () => [],
+    requireFit: async () => {},
+    find: async () => [{ schema, table: name, preset: "flag", isThere: true }],
+    source: ({ schema: group, table }) => redisSource({ url, name: table, sourceName: `${group}.${table}` }),
+    close: () => outbox.close(),
+  };
+}

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Message } from "../../core/event.ts";
+import type { HttpPublisherOptions } from "../../publishers/http/http-config.ts";
+import { settingsSchema } from "../settings.ts";
+import { httpScheme } from "./http-scheme.ts";
+
+function configured(address: string, env: Readonly<Record<string, string>> = {}) {
+  const problems: string[] = [];
+  const settings = settingsSchema.parse(env);
+  const config = httpScheme.configure({ name: "http", setting: "OUTBOX_DESTINATION", address, settings, problems });
+  return { config, problems: problems.join("\n"), options: config?.options as HttpPublisherOptions };
+}
+
+function message(headers: Readonly<Record<string, string>> = {}, key: string | null = "k"): Message {
+  const payload = Buffer.alloc(0);
+  const event = { id: "id-1", type: "order.placed", key, payload, headers: {}, correlationId: null, createdAt: null };
+  return { event, topic: "t", key, headers, payload };
+}
+
+function target(address: string) {
+  const { options, problems } = configured(address);
+  assert.equal(problems, "");
+  assert.ok(typeof options.url === "object", `${address} is a template`);
+  return options.url;
+}
+
+test("G2 an address says host, path, question and login", () => {
+  const { config, options } = configured("https://user:p%40ss@Host.example/a%20b/../c?x=1");
+  assert.deepEqual([config?.kind, config?.addresses], ["http", ["host.example:443"]]);
+  assert.equal(options.url, "https://host.example/c?x=1");
+  assert.equal(options.headers?.authorization, `Basic ${Buffer.from("user:p@ss").toString("base64")}`);
+  assert.deepEqual(configured("http://[::1]:8080").config?.addresses, ["[::1]:8080"]);
+  assert.deepEqual([options.requestTimeoutMs, options.sendMs], [3_500, 1_000]);
+});
+
+test("G2 addresses that are none are told, without what they hold", () => {
+  for (const [address, said] of [
+    ["https://", /no address of the form/],
+    ["https://ho st/", /host that is not/],
+    ["https://host:99999/", /host that is not/],
+    ["https://host/}x", /a brace/],
+    ["https://host/{{type}}", /a brace/],
+    ["https://host:{key}/", /host that is not/],
+    ["https://host/{kei}", /did you mean \{key\}/],
+    ["https://host/{table}", /cannot hold \{table\}/],
+  ] as const) {
+    const { config, problems } = configured(address);
+    assert.equal(config, null, address);
+    assert.match(problems, said);
+  }
+  assert.match(configured("https://h/", { HTTP_TLS_KEY: "-----BEGIN KEY-----" }).problems, /HTTP_TLS_CERT is not/);
+});
+
+test("A20 a secret in the clear is warned of, but not on the same machine", () => {
+  const env = { HTTP_HEADERS: "authorization=x" };
+  assert.match(configured("http://host/", env).config!.warnings.join(), /in the clear/);
+  for (const [address, given] of [
+    ["https://host/", env],
+    ["http://127.0.0.1/", env],
+    ["http://host/", {}],
+  ] as const) {
+    assert.deepEqual(configured(address, given).config?.warnings, []);
+  }
+});
+
+test("A20 values of an event become one part of the path or the question, whatever they hold", () => {
+  const { of, origin, scope } = target("https://host/a/{header:x}/b?q={header:x}");
+  assert.deepEqual([origin, scope], ["https://host", "event"]);
+  for (const value of [
+    "plain",
+    "a/b",
+    "a\\b",
+    "a?b#c",
+    "ü €",
+    "100%",
+    "a'b",
+    "%2e%2e",
+    "@evil.example",
+    "...",
+    "a..b",
+  ]) {
+    const url = new URL(of(message({ x: value })));
+    assert.deepEqual([url.origin, url.searchParams.get("q")], ["https://host", value]);
+    assert.deepEqual(url.pathname.split("/").map(decodeURIComponent), ["", "a", value, "b"]);
+  }
+  for (const value of ["..", ".", "../x", "x/..", "a\\..\\b", "\ud800", ""]) {
+    assert.throws(() => of(message({ x: value })), /\{header:x\}/, value);
+  }
+  const joined = target("https://host/a/{header:x}{header:y}/b").of;
+  assert.throws(() => joined(message({ x: ".", y: "." })), /leads? out of the address's path/);
+});
+
+test("a value that the event lacks is named; a stand-in takes its place", () => {
+  assert.throws(
+    () => target("https://host/{key}").of(message({}, null)),
+    /the address needs \{key\}, and the event has none/,
+  );
+  assert.equal(target("https://host/{key|none}").of(message({}, null)), "https://host/none");
+});
+
+test("A20 F2 an address that depends on the type alone is the topic's; a host that an event names is guarded", () => {
+  assert.deepEqual(target("https://host/{type}").scope, "topic");
+  const { of, origin, scope } = target("https://{header:h}.example:8443/x");
+  assert.deepEqual([origin, scope], [null, "event"]);
+  assert.deepEqual(configured("https://{header:h}/").config?.addresses, []);
+  assert.equal(of(message({ h: "a.b" })), "https://a.b.example:8443/x");
+  for (const value of ["evil.org/", "evil.org#", "a@b", "a:1", "[::1]", "a..b", "-a", "a b", "ü"]) {
+    assert.throws(() => of(message({ h: value })), /no part of a host's name/, value);
+  }
+});

@@ -1,0 +1,39 @@
+import { parseAddress } from "./destinations/address.ts";
+import type { Settings } from "./settings.ts";
+
+/** An outbox in Redis, in the place of the database. */
+export interface RedisStoreConfig {
+  readonly url: string;
+  /** Of the outbox. */
+  readonly name: string;
+  /** Stands for a schema in names, logs and metrics. */
+  readonly schema: string;
+}
+
+const DEFAULT_NAME = "outbox";
+
+/** Null where the events wait in the database, or when `problems` say what is wrong. */
+export function redisStoreConfig(settings: Settings, problems: string[]): RedisStoreConfig | null {
+  const { OUTBOX_STORE: written } = settings;
+  if (written === undefined) return null;
+  if (!/^rediss?:\/\//i.test(written)) {
+    problems.push("OUTBOX_STORE is no address of a Redis: write redis://host:port/0?name=OUTBOX");
+    return null;
+  }
+  const own = { name: "redis", setting: "OUTBOX_STORE", address: written, settings, problems };
+  const address = parseAddress(own, { defaultPort: 6_379, parameters: ["name"] });
+  if (address === null) return null;
+  const name = address.parameters.get("name") ?? DEFAULT_NAME;
+  if (!/^[^{}\s]{1,100}$/.test(name)) {
+    problems.push(
+      `OUTBOX_STORE has the name ${JSON.stringify(name)}: write 1 to 100 characters, no space and no brace`,
+    );
+  }
+  for (const other of ["OUTBOX_SCHEMAS", "OUTBOX_TABLE", "DATABASE_URL", "RETENTION"] as const) {
+    if (settings[other] === undefined) continue;
+    problems.push(
+      `OUTBOX_STORE and ${other} are both set: the events wait in Redis or in a database, keep one of them`,
+    );
+  }
+  return { url: written.replace(/\?.*$/, ""), name, schema: "redis" };
+}

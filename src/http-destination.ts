@@ -1,0 +1,6 @@
+export {
+  type HttpPublisherOptions,
+  type HttpTarget,
+  type HttpTls,
+  httpPublisher,
+} from "./publishers/http/http-publisher.ts";

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import pg from "pg";
+import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
+import { until } from "../../test/servers/until.ts";
+import { createInbox, inboxTableSql } from "./inbox.ts";
+
+let server: PostgresServer;
+let pool: pg.Pool;
+const inbox = createInbox({ table: "billing.inbox" });
+
+before(async () => {
+  server = await startPostgres({ version: 18 });
+  pool = new pg.Pool({ connectionString: server.url, max: 6 });
+  await pool.query(inboxTableSql("billing.inbox") + inboxTableSql("billing.inbox"));
+  await pool.query("create table billing.invoices (message text)");
+});
+
+after(async () => {
+  await pool.end();
+  await server[Symbol.asyncDispose]();
+});
+
+/** What a consumer does with a message, in a transaction of its own. */
+async function consume(message: string, end: "commit" | "rollback" = "commit"): Promise<number | undefined> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const done = await inbox.once(client, message, async () => {
+      const { rowCount } = await client.query("insert into billing.invoices values ($1)", [message]);
+      return rowCount ?? 0;
+    });
+    await client.query(end);
+    return done;
+  } finally {
+    client.release();
+  }
+}
+
+const effects = async (message: string): Promise<number> =>
+  (await pool.query("select from billing.invoices where message = $1", [message])).rowCount ?? 0;
+
+test("F5 a message that is delivered twice takes effect once", async () => {
+  assert.deepEqual([await consume("m1"), await consume("m1")], [1, undefined]);
+  assert.equal(await effects("m1"), 1);
+});
+
+test("F5 a message that arrives many times at once takes effect once", async () => {
+  const results = await Promise.all(Array.from({ length: 20 }, () => consume("m2")));
+  assert.equal(results.filter((done) => done === 1).length, 1);
+  assert.equal(await effects("m2"), 1);
+});
+
+test("F5 a message whose transaction rolled back takes effect the next time, also for one that waited", async () => {
+  const first = await pool.connect();
+  await first.query("begin");
+  assert.equal(await inbox.accept(first, "m3"), true);
+  const second = consume("m3");
+  await until("the second waits for the first", async () => {
+    const { rowCount } = await pool.query("select from pg_locks where not granted");
+    return (rowCount ?? 0) > 0;
+  });
+  await first.query("rollback");
+  first.release();
+  assert.equal(await second, 1);
+  assert.equal(await consume("m3"), undefined);
+});
+
+test("F5 each consumer gets every message once", async () => {
+  const other = createInbox({ table: "billing.inbox", consumer: "mail" });
+  await consume("m4");
+  const client = await pool.connect();
+  await client.query("begin");
+  assert.deepEqual([await other.accept(client, "m4"), await other.accept(client, "m4")], [true, false]);
+  await client.query("commit");
+  client.release();
+});
+
+test("F5 the inbox refuses to work outside a transaction", async () => {
+  const client = await pool.connect();
+  await assert.rejects(inbox.accept(client, "m5"), { code: "TRANSACTION_MISSING" });
+  client.release();
+  // @ts-expect-error a pool is no transaction
+  await assert.rejects(inbox.accept(pool, "m5"), { code: "TRANSACTION_MISSING" });
+  await assert.rejects(inbox.accept(client, ""), { code: "EVENT_INVALID" });
+});
+
+test("F5 pruning forgets old messages of this consumer only, in bounded steps", async () => {
+  await pool.query(`insert into billing.inbox select c, 'old-' || n, now() - interval '8 days'
+    from generate_series(1, 5) n, unnest(array['default', 'mail']) c`);
+  const client = await pool.connect();
+  const weekMs = 7 * 24 * 3600 * 1000;
+  assert.deepEqual([await inbox.prune(client, weekMs, 3), await inbox.prune(client, weekMs)], [3, 2]);
+  const { rows } = await client.query(
+    "select consumer, count(*)::int from billing.inbox where message_id like 'old%' group by 1",
+  );
+  client.release();
+  assert.deepEqual(rows, [{ consumer: "mail", count: 5 }]);
+});

@@ -1,0 +1,1 @@
+export { createInbox, type Inbox, type InboxOptions, inboxTableSql } from "./inbox.ts";

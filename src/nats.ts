@@ -1,0 +1,1 @@
+export { type NatsPublisherOptions, type NatsTls, natsPublisher } from "./publishers/nats/nats-publisher.ts";

@@ -1,0 +1,23 @@
+import { quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
+import type { Statement } from "../postgres/transaction-handle.ts";
+import { type OutboxTable, ROW_PLACE } from "./outbox-table.ts";
+
+/** Writes one event, a parameter for each column: planned in half the time of the statement for many. */
+export function insertEvent(table: OutboxTable, columns: readonly string[]): Statement {
+  const fixed = [...table.fixed].filter(([name]) => !columns.includes(name));
+  const targets = [...columns, ...fixed.map(([name]) => name)].map(quoteIdentifier).join(", ");
+  const times = fixed.map(([, sql]) => sql.replaceAll(ROW_PLACE, "1"));
+  const conflict = table.id.isSequence ? "" : `on conflict (${quoteIdentifier(table.id.name)}) do nothing`;
+  return (place) => {
+    const values = columns.map(
+      (name, at) => `${place(at + 1)}::text${castTo(table.columns.get(name)?.type ?? "text")}`,
+    );
+    return `insert into ${quoteTable(table.name)} (${targets}) values (${[...values, ...times].join(", ")}) ${conflict}
+returning 1 as written`;
+  };
+}
+
+/** An explicit cast to a short column would cut a text off; the assignment fails instead. */
+function castTo(type: string): string {
+  return type.startsWith("character") || type === "text" ? "" : `::${type}`;
+}

@@ -1,0 +1,39 @@
+import { quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
+import type { Statement } from "../postgres/transaction-handle.ts";
+import type { OutboxTable } from "./outbox-table.ts";
+
+/**
+ * Writes events in the order in which they stand in the parameter, a JSON array of objects by column; those whose id is
+ * there already change nothing. One parameter, so that all handles bind it alike and the plan never changes.
+ */
+export function insertEvents(table: OutboxTable, columns: readonly string[]): Statement {
+  const names = columns.map(quoteIdentifier);
+  const fixed = [...table.fixed].filter(([name]) => !columns.includes(name));
+  const targets = [...names, ...fixed.map(([name]) => quoteIdentifier(name))].join(", ");
+  const values = [...columns.map((name) => selected(table, name)), ...fixed.map(([, sql]) => sql)].join(", ");
+  const fields = columns.map((name) => `${quoteIdentifier(name)} ${fieldType(table, name)}`).join(", ");
+  const conflict = table.id.isSequence ? "" : `on conflict (${quoteIdentifier(table.id.name)}) do nothing`;
+  return (place) => `
+with added as (
+  insert into ${quoteTable(table.name)} (${targets})
+  select ${values}
+  from rows from (json_to_recordset(${place(1)}::text::json) as (${fields})) with ordinality as e(${names.join(", ")}, "#")
+  order by e."#" ${conflict}
+  returning 1
+)
+select count(*)::int as written from added`;
+}
+
+/** As a text inside the JSON: read as JSON of its own, an escaped zero character in it would be refused. */
+function isJsonPayload({ payload }: OutboxTable, name: string): boolean {
+  return payload.name === name && /^jsonb?$/.test(payload.baseType);
+}
+
+function fieldType(table: OutboxTable, name: string): string {
+  return isJsonPayload(table, name) ? "text" : (table.columns.get(name)?.type ?? "text");
+}
+
+function selected(table: OutboxTable, name: string): string {
+  const value = `e.${quoteIdentifier(name)}`;
+  return isJsonPayload(table, name) ? `${value}::${table.payload.type}` : value;
+}

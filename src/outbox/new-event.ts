@@ -1,0 +1,20 @@
+import type { Headers } from "../core/event.ts";
+
+/** An event as the application writes it. */
+export interface NewEvent {
+  /** Decides the topic, subject or routing key, unless a route says otherwise. */
+  readonly type: string;
+  /** The unit of order, usually the aggregate's id. */
+  readonly key?: string | null | undefined;
+  /** A text or bytes are sent as they are; anything else as its JSON. */
+  readonly payload: unknown;
+  /** The idempotency key. Writing one twice changes nothing. Absent: a new UUID, version 7. */
+  readonly id?: string | undefined;
+  readonly headers?: Headers | undefined;
+  readonly correlationId?: string | null | undefined;
+  /** W3C trace context. Absent: that of the active span, if OpenTelemetry is installed. */
+  readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
+  /** Values for further columns of the table, by their names. */
+  readonly columns?: Readonly<Record<string, string | number | boolean | null>> | undefined;
+}

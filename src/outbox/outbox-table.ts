@@ -1,0 +1,155 @@
+import { RelayError } from "../core/errors.ts";
+import { ColumnFinder } from "../postgres/column-finder.ts";
+import {
+  CANDIDATES,
+  type ColumnInfo,
+  type ColumnNames,
+  FLAG_CANDIDATES,
+  isBoolean,
+  isInteger,
+  isJson,
+  isText,
+  isTimestamp,
+} from "../postgres/column-names.ts";
+import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../postgres/identifiers.ts";
+
+export interface TableColumn extends ColumnInfo {
+  readonly isRequired: boolean;
+  readonly isGenerated: boolean;
+  readonly hasDefault: boolean;
+}
+
+/** What the catalogue tells of a table. */
+export interface TableFacts {
+  readonly role: string;
+  readonly mayUse: boolean;
+  readonly mayInsert: boolean;
+  /** Columns that a unique index of their own covers. */
+  readonly unique: readonly string[];
+  readonly columns: readonly TableColumn[];
+}
+
+/** Where each part of an event goes. Null: the table has no place for it. */
+export interface OutboxTable {
+  readonly name: TableName;
+  readonly columns: ReadonlyMap<string, TableColumn>;
+  readonly id: TableColumn;
+  /** Null where the intent alone tells it. */
+  readonly type: TableColumn | null;
+  readonly key: TableColumn | null;
+  readonly payload: TableColumn;
+  /** The column that tells the type, where no other does. It may be that of the payload. */
+  readonly intent: TableColumn | null;
+  readonly headers: TableColumn | null;
+  readonly correlationId: TableColumn | null;
+  readonly traceparent: TableColumn | null;
+  readonly tracestate: TableColumn | null;
+  /** Columns that are the same for every row, with their SQL. */
+  readonly fixed: ReadonlyMap<string, string>;
+}
+
+/** Pure. Throws GRANT_MISSING, COLUMN_MISSING or COLUMN_MISTYPED: before a statement fails and the transaction with it. */
+export function outboxTableOf(name: TableName, facts: TableFacts, names: ColumnNames): OutboxTable {
+  requireGrants(name, facts);
+  const columns = new Map(facts.columns.map((column) => [column.name, column]));
+  const finder = new ColumnFinder(name, facts.columns);
+  const find = (role: keyof typeof CANDIDATES, fits?: (column: ColumnInfo) => boolean): TableColumn | null => {
+    const named = role in names ? names[role as keyof ColumnNames] : undefined;
+    const wanted = { role: `the ${role}`, named: named as string | null | undefined, candidates: CANDIDATES[role] };
+    const found = finder.find(fits === undefined ? wanted : { ...wanted, fits, type: "another type" });
+    return found === null ? null : (columns.get(found.name) ?? null);
+  };
+  const id = find("id");
+  if (id === null) throw finder.missing("the event's id", CANDIDATES.id);
+  requireUnique(name, facts, id);
+  const type = find("type");
+  const intent = find("intent");
+  const payload = find("payload") ?? intent;
+  if (type === null && intent === null) throw finder.missing("the type", CANDIDATES.type);
+  const isTypeAlone = type === null && payload === intent && !(intent !== null && isJson(intent));
+  if (payload === null || isTypeAlone) throw finder.missing("the payload", CANDIDATES.payload);
+  return {
+    name,
+    columns,
+    id,
+    type,
+    key: find("key"),
+    payload,
+    intent: type === null ? intent : null,
+    headers: find("headers", isJson),
+    correlationId: find("correlationId"),
+    traceparent: find("traceparent", isText),
+    tracestate: find("tracestate", isText),
+    fixed: fixedColumns(facts.columns, find("createdAt", isTimestamp), statusOf(facts, find)),
+  };
+}
+
+type Find = (role: "status" | "nextAttemptAt", fits: (column: ColumnInfo) => boolean) => TableColumn | null;
+
+/** As the source sees it: beside flags alone a status is something of the table's own. */
+function statusOf({ columns }: TableFacts, find: Find): TableColumn | null {
+  const hasFlags = columns.some(({ name }) => FLAGS.has(name));
+  return hasFlags && find("nextAttemptAt", isTimestamp) === null ? null : find("status", isText);
+}
+
+function requireGrants(name: TableName, { role, mayUse, mayInsert }: TableFacts): void {
+  const lacking = [
+    mayUse ? null : `USAGE on schema ${name.schema}`,
+    mayInsert ? null : `INSERT on ${quoteTable(name)}`,
+  ].filter((grant) => grant !== null);
+  if (lacking.length === 0) return;
+  throw new RelayError("GRANT_MISSING", `The role ${role} lacks ${lacking.join(", ")}`);
+}
+
+/** Without it nothing would keep an event from being written twice. An id that the database makes is new anyway. */
+function requireUnique(name: TableName, { unique }: TableFacts, id: TableColumn): void {
+  if (unique.includes(id.name) || id.isSequence) return;
+  const index = `create unique index on ${quoteTable(name)} (${quoteIdentifier(id.name)})`;
+  const what = `${displayTable(name)} has no unique index on ${id.name} alone, so an event could be written twice: ${index}`;
+  throw new RelayError("COLUMN_MISSING", what);
+}
+
+/** The row's place within the statement. */
+export const ROW_PLACE = 'e."#"';
+const ROW_TIME = `statement_timestamp() + ${ROW_PLACE} * interval '1 microsecond'`;
+
+/**
+ * The time is given, not left to the default: `now()` is the start of the transaction, which can contradict the order
+ * of locks, and rows of one statement must differ. A row takes longer to insert than the microsecond that it is given.
+ */
+function fixedColumns(
+  columns: readonly TableColumn[],
+  createdAt: TableColumn | null,
+  status: TableColumn | null,
+): ReadonlyMap<string, string> {
+  const names = new Set(columns.map(({ name }) => name));
+  const pending = names.has("locked_by") && names.has("available_at") ? "'PENDING'" : "'Pending'";
+  const initialOf = (column: TableColumn): string | undefined => {
+    if (column === createdAt) return inColumn(column, ROW_TIME);
+    if (column.hasDefault) return undefined;
+    return column === status ? pending : initialValue(column);
+  };
+  return new Map(
+    columns.flatMap((column): [string, string][] => {
+      const initial = column.isGenerated ? undefined : initialOf(column);
+      return initial === undefined ? [] : [[column.name, initial]];
+    }),
+  );
+}
+
+/** A timestamp without time zone is taken for UTC. */
+function inColumn({ baseType }: TableColumn, time: string): string {
+  return baseType === "timestamp with time zone" ? time : `(${time}) at time zone 'UTC'`;
+}
+
+const COUNTERS: ReadonlySet<string> = new Set(CANDIDATES.attempts);
+const FLAGS: ReadonlySet<string> = new Set(FLAG_CANDIDATES);
+const TIMES: ReadonlySet<string> = new Set(["available_at", "updated_at", ...CANDIDATES.nextAttemptAt]);
+
+/** What a waiting row says of itself where the table insists on a value and has no default. */
+function initialValue(column: TableColumn): string | undefined {
+  if (!column.isRequired) return undefined;
+  if (COUNTERS.has(column.name) && isInteger(column)) return "0";
+  if (FLAGS.has(column.name) && isBoolean(column)) return "false";
+  return TIMES.has(column.name) && isTimestamp(column) ? inColumn(column, "statement_timestamp()") : undefined;
+}

@@ -1,0 +1,43 @@
+import type { Statement } from "../postgres/transaction-handle.ts";
+
+/**
+ * What the catalogue knows of one table; the parameters are schema and table. From pg_attribute, since
+ * information_schema hides columns without a grant. Types outside pg_catalog are qualified: the next session may have
+ * another search path.
+ */
+export const readTable: Statement = (place) => `
+with target as (
+  select c.oid, c.relkind, n.oid as schema from pg_catalog.pg_class c
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = ${place(1)}::text and c.relname = ${place(2)}::text
+    and c.relkind in ('r', 'p')
+)
+select json_build_object(
+  'role', current_user,
+  'mayUse', has_schema_privilege(target.schema, 'usage'),
+  'mayInsert', has_any_column_privilege(target.oid, 'insert'),
+  'unique', (
+    select coalesce(json_agg(a.attname), '[]') from pg_catalog.pg_index i
+    join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+    where i.indrelid = target.oid and i.indisunique and i.indisvalid and i.indimmediate
+      and i.indnkeyatts = 1 and i.indpred is null),
+  'columns', (
+    select json_agg(json_build_object(
+      'name', a.attname,
+      'type', case when n.nspname = 'pg_catalog' then format_type(a.atttypid, a.atttypmod)
+        else format('%I.%I', n.nspname, t.typname) end,
+      'castType', format_type(a.atttypid, -1),
+      'baseType', format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1),
+      'isEnum', t.typtype = 'e',
+      'isSequence', a.attidentity <> '' or coalesce(pg_get_expr(d.adbin, d.adrelid) like 'nextval(%', false),
+      'isRequired', a.attnotnull,
+      'isGenerated', a.attgenerated <> '',
+      'hasDefault', a.atthasdef or a.attidentity <> '' or a.attgenerated <> ''
+    ) order by a.attnum)
+    from pg_catalog.pg_attribute a
+    join pg_catalog.pg_type t on t.oid = a.atttypid
+    join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+    left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where a.attrelid = target.oid and a.attnum > 0 and not a.attisdropped)
+)::text as facts
+from target`;

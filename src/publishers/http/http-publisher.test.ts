@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:https";
+import { type AddressInfo, isIP, type LookupFunction } from "node:net";
+import { after, before, test } from "node:test";
+import { createCertificates } from "../../../test/servers/certificates.ts";
+import { type HttpReceiver, startHttpReceiver } from "../../../test/servers/http-receiver.ts";
+import { startTcpProxy } from "../../../test/servers/tcp-proxy.ts";
+import { until } from "../../../test/servers/until.ts";
+import { isRelayError } from "../../core/errors.ts";
+import type { Headers, Message } from "../../core/event.ts";
+import type { Outcome } from "../../core/outcome.ts";
+import type { Publisher } from "../../ports/publisher.ts";
+import { type HttpPublisherOptions, httpPublisher } from "./http-publisher.ts";
+
+let receiver: HttpReceiver;
+
+before(async () => {
+  receiver = await startHttpReceiver();
+});
+
+after(() => receiver[Symbol.asyncDispose]());
+
+let written = 0;
+
+function message(key: string | null, headers: Headers = {}): Message {
+  written += 1;
+  const id = `event-${written}`;
+  const payload = Buffer.from("{}");
+  const event = { id, type: "t", key, payload, headers, correlationId: null, createdAt: null };
+  return { event, topic: "t", key, headers, payload };
+}
+
+const acting = (manner: string, key: string | null = null) => message(key, { "x-manner": manner });
+
+function show(outcome: Outcome | undefined): string {
+  if (outcome === undefined) return "none";
+  return "reason" in outcome ? `${outcome.kind} ${outcome.scope}: ${outcome.reason}` : outcome.kind;
+}
+
+async function published(publisher: Publisher, batch: readonly Message[], signal = new AbortController().signal) {
+  const outcomes: Outcome[] = [];
+  const report = (index: number, outcome: Outcome) => {
+    outcomes[index] = outcome;
+  };
+  const error: unknown = await publisher.publish(batch, report, signal).then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  return { outcomes: batch.map((_, index) => show(outcomes[index])), error, raw: outcomes };
+}
+
+async function withPublisher(
+  options: Partial<HttpPublisherOptions>,
+  use: (publisher: Publisher) => Promise<void>,
+): Promise<void> {
+  const publisher = httpPublisher({ url: `${receiver.origin}/here`, ...options });
+  try {
+    await use(publisher);
+  } finally {
+    await publisher.close();
+  }
+}
+
+const idsAtReceiver = () => receiver.arrivals().map(({ headers }) => headers["idempotency-key"]);
+
+test("A4 429 with Retry-After tells the wait, and nothing more of the batch is sent", () =>
+  withPublisher({ concurrency: 1 }, async (publisher) => {
+    const batch = [message("a"), acting("after:429:7", "b"), message("c"), message("b")];
+    const { outcomes, raw } = await published(publisher, batch);
+    assert.deepEqual([outcomes[0], outcomes[2], outcomes[3]], ["delivered", "skipped", "skipped"]);
+    assert.match(outcomes[1]!, /^retry destination: .* answered 429/);
+    assert.partialDeepStrictEqual(raw[1], { afterMs: 7_000 });
+    assert.ok(!idsAtReceiver().includes(batch[2]!.event.id));
+  }));
+
+test("A4 a date in Retry-After is measured by the clock that was passed in", () => {
+  const clock = { wallMs: () => Date.UTC(2026, 0, 1), monotonicMs: () => 0, sleep: async () => {} };
+  return withPublisher({ clock }, async (publisher) => {
+    const { raw } = await published(publisher, [acting("after:503:Thu, 01 Jan 2026 00:00:30 GMT")]);
+    assert.partialDeepStrictEqual(raw[0], { kind: "retry", scope: "destination", afterMs: 30_000 });
+  });
+});
+
+for (const manner of ["hang", "reset", "half"]) {
+  test(`A4 D4 a receiver that answers by "${manner}" leaves that event alone unknown`, () =>
+    withPublisher({ requestTimeoutMs: 300 }, async (publisher) => {
+      const { error, outcomes } = await published(publisher, [acting(manner, "a"), message("a"), message("b")]);
+      assert.deepEqual(outcomes, ["none", "skipped", "delivered"]);
+      assert.ok(isRelayError(error, "PUBLISH_UNKNOWN"));
+      assert.match(error.message, /gave no answer, the event may have arrived/);
+    }));
+}
+
+test("D4 an answer after the timeout is no answer, and the event has arrived all the same", () =>
+  withPublisher({ requestTimeoutMs: 200 }, async (publisher) => {
+    const late = acting("late:400");
+    const { error, outcomes } = await published(publisher, [late]);
+    assert.deepEqual([outcomes, isRelayError(error, "PUBLISH_UNKNOWN")], [["none"], true]);
+    assert.ok(idsAtReceiver().includes(late.event.id));
+  }));
+
+test("an answer without an end is cut off, and its status counts", () =>
+  withPublisher({}, async (publisher) => {
+    assert.deepEqual((await published(publisher, [acting("long"), message(null)])).outcomes, [
+      "delivered",
+      "delivered",
+    ]);
+  }));
+
+test("A4 a server that speaks something else is told from one that is silent", () =>
+  withPublisher({}, async (publisher) => {
+    const { outcomes } = await published(publisher, [acting("garbage")]);
+    assert.match(outcomes[0]!, /^retry destination: .* does not answer in HTTP/);
+  }));
+
+test("an abort ends the connections of its own publish only", () =>
+  withPublisher({}, async (publisher) => {
+    const abort = new AbortController();
+    const hanging = acting("hang");
+    const given = published(publisher, [hanging], abort.signal);
+    const other = published(publisher, [acting("late:300")]);
+    await until("it hangs", () => idsAtReceiver().includes(hanging.event.id));
+    abort.abort();
+    const { error, outcomes } = await given;
+    assert.deepEqual([outcomes, isRelayError(error, "PUBLISH_UNKNOWN")], [["none"], true]);
+    assert.deepEqual((await other).outcomes, ["delivered"]);
+  }));
+
+test("A3 when the time for sending is over, the rest is told as not sent, in order", () =>
+  withPublisher({ sendMs: 100, concurrency: 1 }, async (publisher) => {
+    const batch = [acting("late:150", "a"), message("a"), message("b"), message(null)];
+    const { error, outcomes } = await published(publisher, batch);
+    assert.deepEqual([error, outcomes], [null, ["delivered", "skipped", "skipped", "skipped"]]);
+  }));
+
+test("no more than so many requests are at a host at a time, over all publishes", async () => {
+  await using proxy = await startTcpProxy(receiver.port);
+  await withPublisher({ url: `http://127.0.0.1:${proxy.port}/`, concurrency: 3 }, async (publisher) => {
+    const batches = [0, 1].map(() => Array.from({ length: 20 }, () => acting("late:20")));
+    const results = await Promise.all(batches.map((batch) => published(publisher, batch)));
+    for (const { outcomes } of results) assert.ok(outcomes.every((outcome) => outcome === "delivered"));
+    assert.equal(proxy.connectionCount, 3);
+  });
+});
+
+test("A20 a name is looked up once per connection, and the connection goes where the check was", async () => {
+  const answers = [["127.0.0.1"], ["169.254.169.254"], ["93.184.215.14", "10.0.0.1"]];
+  let asked = 0;
+  const lookup = ((_host, _options, callback) => {
+    callback(
+      null,
+      answers[asked++]!.map((address) => ({ address, family: isIP(address) })),
+    );
+  }) as LookupFunction;
+  const url = { of: () => `http://rebinding.example:${receiver.port}/x`, origin: null, scope: "event" } as const;
+  await withPublisher({ url, lookup, allowPrivate: true, concurrency: 1 }, async (publisher) => {
+    assert.deepEqual((await published(publisher, [message(null)])).outcomes, ["delivered"]);
+    assert.deepEqual((await published(publisher, [message(null)])).outcomes, ["delivered"]);
+    assert.equal(asked, 1);
+  });
+  for (const allowPrivate of [true, false]) {
+    await withPublisher({ url, lookup, allowPrivate }, async (publisher) => {
+      assert.match(
+        (await published(publisher, [message(null)])).outcomes[0]!,
+        /^rejected event: .*private or reserved/,
+      );
+    });
+  }
+});
+
+test("F2 where the address depends on the type, one that is wrong stops the events of its topic only", async () => {
+  const url = {
+    of: ({ topic }: Message) => `${receiver.origin}/${topic}`,
+    origin: receiver.origin,
+    scope: "topic",
+  } as const;
+  await withPublisher({ url, concurrency: 1 }, async (publisher) => {
+    const batch = [acting("status:404"), message(null), { ...message(null), topic: "other" }];
+    const { outcomes } = await published(publisher, batch);
+    assert.match(outcomes[0]!, /^retry topic: .* answered 404/);
+    assert.deepEqual(outcomes.slice(1), ["skipped", "delivered"]);
+  });
+  const astray = { ...url, of: () => "http://elsewhere.example/" };
+  await withPublisher({ url: astray }, async (publisher) => {
+    assert.match((await published(publisher, [message(null)])).outcomes[0]!, /^rejected event: the event leads away/);
+  });
+});
+
+test("A20 certificates: a stranger's is refused in plain words, a trusted one is taken, with one of our own", async () => {
+  const { authority, client, server } = await createCertificates(receiver.folder);
+  const files = { key: readFileSync(server.keyFile), cert: server.certificate, ca: authority.certificate };
+  const https = createServer({ ...files, requestCert: true, rejectUnauthorized: true }, (_request, response) => {
+    response.end();
+  });
+  await new Promise<void>((resolve) => https.listen(0, "127.0.0.1", resolve));
+  const url = `https://127.0.0.1:${(https.address() as AddressInfo).port}/`;
+  try {
+    await withPublisher({ url }, async (publisher) => {
+      assert.match(
+        (await published(publisher, [message(null)])).outcomes[0]!,
+        /nobody we trust signed its certificate/,
+      );
+    });
+    const tls = { ca: authority.certificate, cert: client.certificate, key: client.key };
+    await withPublisher({ url, tls }, async (publisher) => {
+      assert.deepEqual((await published(publisher, [message(null)])).outcomes, ["delivered"]);
+    });
+  } finally {
+    https.closeAllConnections();
+    await new Promise((resolve) => https.close(resolve));
+  }
+});
+
+test("options that cannot be are refused without showing a secret", () => {
+  const url = "https://host/";
+  const cases: readonly (readonly [HttpPublisherOptions, RegExp])[] = [
+    [{ url: "ftp://user:pass-1@host/" }, /no address of the form/],
+    [{ url, concurrency: 0 }, /concurrency 0/],
+    [{ url, requestTimeoutMs: 0.5 }, /requestTimeoutMs/],
+    [{ url, headers: { "a b": "pass-1" } }, /"a b"/],
+    [{ url, headers: { authorization: "pass-1\r\nx: y" } }, /a value of the header authorization/],
+    [{ url, signingSecrets: ["pass-1"] }, /signing secret/],
+    [{ url, method: "GET" as "POST" }, /cannot send by GET/],
+  ];
+  for (const [options, said] of cases) {
+    assert.throws(
+      () => httpPublisher(options),
+      (error: Error) => said.test(error.message) && !error.message.includes("pass-1"),
+    );
+  }
+});

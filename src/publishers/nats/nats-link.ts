@@ -1,0 +1,103 @@
+import type { Msg, MsgHdrs, NatsConnection } from "@nats-io/transport-node";
+import type { RelayError } from "../../core/errors.ts";
+import type { Nats } from "./nats-client.ts";
+import type { NatsSettings } from "./nats-config.ts";
+import { type NatsAnswer, unreachableError } from "./nats-errors.ts";
+
+type Settle = (answer: NatsAnswer) => void;
+
+const NOBODY: NatsAnswer = { kind: "nobody" };
+const DENIED: NatsAnswer = { kind: "denied" };
+const NO_RESPONDERS = 503;
+
+/**
+ * One connection, used by one publish at a time. All answers come to one inbox, where the last part of the subject
+ * tells which message each is about: that is several times faster than a request of its own for each.
+ */
+export class NatsLink {
+  readonly #nats: Nats;
+  readonly #connection: NatsConnection;
+  readonly #inbox: string;
+  readonly #waiting = new Map<string, { readonly subject: string; readonly settle: Settle }>();
+  /** Resolves when the connection is lost. */
+  readonly lost: Promise<RelayError>;
+  #isSpent = false;
+  #refusal: Error | null = null;
+  #sent = 0;
+
+  constructor(nats: Nats, connection: NatsConnection, settings: NatsSettings) {
+    this.#nats = nats;
+    this.#connection = connection;
+    this.#inbox = `${nats.createInbox()}.`;
+    connection.subscribe(`${this.#inbox}*`, { callback: (error, message) => this.#answered(error, message) });
+    this.lost = connection.closed().then((error) => {
+      this.#isSpent = true;
+      this.#waiting.clear();
+      return unreachableError(settings, this.#refusal ?? error);
+    });
+    void this.#watch();
+  }
+
+  /** It must not be used again. */
+  get isSpent(): boolean {
+    return this.#isSpent;
+  }
+
+  /** Of headers and payload together; a larger message would end the connection. */
+  get bytesMax(): number {
+    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Sends once; `settle` is called when the answer comes, and never when the connection is lost before. False: it is
+   * larger than the server takes, and nothing was sent.
+   */
+  send(subject: string, payload: Buffer, headers: MsgHdrs, settle: Settle): boolean {
+    const number = String(this.#sent++);
+    try {
+      this.#connection.publish(subject, payload, { reply: this.#inbox + number, headers });
+    } catch (error) {
+      if (error instanceof this.#nats.InvalidArgumentError) return false;
+      // Closed meanwhile: `lost` tells of it.
+      if (!(error instanceof this.#nats.ClosedConnectionError)) throw error;
+    }
+    this.#waiting.set(number, { subject, settle });
+    return true;
+  }
+
+  /** Takes the connection away at once: nothing that was not sent yet is sent any more. */
+  async destroy(): Promise<void> {
+    this.#isSpent = true;
+    this.#waiting.clear();
+    await this.#connection.close();
+  }
+
+  #answered(error: Error | null, message: Msg): void {
+    // The inbox is denied, so no answer can come: a connection of no use.
+    if (error !== null) {
+      this.#refusal = error;
+      void this.destroy();
+      return;
+    }
+    const number = message.subject.slice(this.#inbox.length);
+    const waiting = this.#waiting.get(number);
+    if (waiting === undefined) return;
+    this.#waiting.delete(number);
+    const isNobody = message.data.length === 0 && message.headers?.code === NO_RESPONDERS;
+    waiting.settle(isNobody ? NOBODY : { kind: "text", text: message.string() });
+  }
+
+  /** A denied publish gets no answer in the inbox: the server complains on the side. */
+  async #watch(): Promise<void> {
+    for await (const status of this.#connection.status()) {
+      if (status.type !== "error") continue;
+      const { error } = status as { error: Error & { readonly operation?: string; readonly subject?: string } };
+      if (error.operation !== "publish") continue;
+      for (const [number, { subject, settle }] of this.#waiting) {
+        if (subject !== error.subject) continue;
+        this.#waiting.delete(number);
+        settle(DENIED);
+      }
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import { RelayError } from "../../core/errors.ts";
+import type { Message } from "../../core/event.ts";
+import type { Publisher, Report } from "../../ports/publisher.ts";
+import { loadAmqp } from "./rabbitmq-client.ts";
+import { type RabbitPublisherOptions, type RabbitSettings, rabbitSettings } from "./rabbitmq-config.ts";
+import { unreachable } from "./rabbitmq-errors.ts";
+import type { RabbitLink } from "./rabbitmq-link.ts";
+import { RabbitLinkPool } from "./rabbitmq-link-pool.ts";
+
+export type { RabbitPublisherOptions, RabbitTls } from "./rabbitmq-config.ts";
+
+/** Delivers to an exchange of RabbitMQ. Connects with the first event. */
+export function rabbitPublisher(options: RabbitPublisherOptions): Publisher {
+  const settings = rabbitSettings(options);
+  const delivery = new RabbitDelivery(settings);
+  return {
+    name: settings.name,
+    // What is on its way cannot be called back when the server refuses an earlier message of the key.
+    capabilities: { keyOrderInBatch: false, deduplicates: false, attributePrefix: "cloudEvents:" },
+    publish: (batch, report, signal) => delivery.publish(batch, report, signal),
+    close: () => delivery.close(),
+  };
+}
+
+class RabbitDelivery {
+  readonly #settings: RabbitSettings;
+  #pool: Promise<RabbitLinkPool> | null = null;
+
+  constructor(settings: RabbitSettings) {
+    this.#settings = settings;
+  }
+
+  async publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+    if (batch.length === 0) return;
+    this.#pool ??= loadAmqp().then((amqp) => new RabbitLinkPool(amqp, this.#settings));
+    const pool = await this.#pool;
+    const blockedBy = pool.blockedBy();
+    if (blockedBy !== null) throw unreachable(this.#settings, blockedBy);
+    const link = await pool.take(signal).catch((error: unknown) => {
+      throw unreachable(this.#settings, error);
+    });
+    if (link === null) throw givenUp(this.#settings.name);
+    try {
+      await sendOver(link, batch, report, signal);
+      if (signal.aborted) throw givenUp(this.#settings.name);
+    } finally {
+      pool.giveBack(link);
+    }
+  }
+
+  async close(): Promise<void> {
+    const pool = await this.#pool?.catch(() => null);
+    await pool?.close();
+  }
+}
+
+/** When the signal aborts, the connection is taken away, and nothing is reported any more. */
+async function sendOver(
+  link: RabbitLink,
+  batch: readonly Message[],
+  report: Report,
+  signal: AbortSignal,
+): Promise<void> {
+  const abort = () => link.destroy();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    await link.send(batch, (index, outcome) => {
+      if (!signal.aborted) report(index, outcome);
+    });
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+function givenUp(name: string): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `the publish to "${name}" was given up.`);
+}

@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import { dedupeId } from "../../core/dedupe-id.ts";
+import type { Message } from "../../core/event.ts";
+import type { RedisSettings } from "./redis-config.ts";
+import { markerStem } from "./redis-keys.ts";
+import type { Call } from "./redis-plan.ts";
+
+/**
+ * Adds events to one stream, in their order, each only when its id is not remembered yet, and remembers it. Stops at
+ * the first that fails, so that nothing overtakes it. Redis runs a script as a whole: nobody sees an id that is
+ * remembered without its entry.
+ *
+ * KEYS: the stream, then one marker for each event unless ids are not remembered.
+ * ARGV: window in ms or 0, length of the stream or 0, whether a duplicate has to be written too; then for each event
+ * the number of the texts that follow, which are fields and values of its entry.
+ *
+ * A duplicate is written where replicas are awaited: they are asked for all writes up to this connection's last one.
+ */
+const SCRIPT = `
+local stream, window, maxlen, rewrite = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local at, done = 4, 0
+while at <= #ARGV do
+  local last = at + tonumber(ARGV[at])
+  local marker = KEYS[done + 2]
+  local isNew = window == "0" or redis.pcall("SET", marker, 1, "NX", "PX", window)
+  if type(isNew) == "table" and isNew.err then return { done, isNew.err } end
+  if isNew then
+    local added
+    if maxlen == "0" then added = redis.pcall("XADD", stream, "*", unpack(ARGV, at + 1, last))
+    else added = redis.pcall("XADD", stream, "MAXLEN", "~", maxlen, "*", unpack(ARGV, at + 1, last)) end
+    if type(added) == "table" and added.err then
+      if window ~= "0" then redis.call("DEL", marker) end
+      return { done, added.err }
+    end
+  elseif rewrite == "1" then
+    redis.call("PEXPIRE", marker, window)
+  end
+  done, at = done + 1, last + 1
+end
+return done`;
+
+const SHA = createHash("sha1").update(SCRIPT).digest("hex");
+
+export type Argument = string | number | Buffer;
+
+/** The arguments of EVALSHA. */
+export function scriptArguments(call: Call, settings: RedisSettings): Argument[] {
+  const { dedupeMs, maxlen, prefix, replicas } = settings;
+  const stem = markerStem(prefix, call.stream);
+  const hasMarkers = dedupeMs > 0;
+  const args: Argument[] = [SHA, hasMarkers ? call.items.length + 1 : 1, call.stream];
+  if (hasMarkers) for (const { message } of call.items) args.push(stem + dedupeId(message));
+  args.push(dedupeMs, maxlen, hasMarkers && replicas > 0 ? 1 : 0);
+  for (const { message } of call.items) pushEntry(args, message);
+  return args;
+}
+
+/** The same as arguments of EVAL, for a server that does not know the script, or not any more. */
+export function withSource([, ...args]: readonly Argument[]): Argument[] {
+  return [SCRIPT, ...args];
+}
+
+/** More fields than this do not fit on the stack of a script. */
+export const HEADERS_MAX = 1_000;
+
+function pushEntry(args: Argument[], { event, headers, key, payload }: Message): void {
+  const countAt = args.length;
+  args.push(0, "id", event.id, "payload", payload);
+  if (key !== null) args.push("partition_key", key);
+  for (const name in headers) args.push(`h:${name}`, headers[name]!);
+  args[countAt] = args.length - countAt - 1;
+}

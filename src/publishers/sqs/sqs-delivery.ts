@@ -1,0 +1,139 @@
+import type { SendMessageBatchCommandOutput } from "@aws-sdk/client-sqs";
+import type { Message } from "../../core/event.ts";
+import { delivered, type Outcome, rejected, retry, skipped } from "../../core/outcome.ts";
+import type { Report } from "../../ports/publisher.ts";
+import type { SqsSettings } from "./sqs-config.ts";
+import { type SqsEntry, sqsEntry } from "./sqs-entry.ts";
+import { entryFailure, isAboutMessages, requestFailure } from "./sqs-errors.ts";
+
+/** Of SQS. */
+const ENTRIES_MAX = 10;
+/** Requests of one publish at a time. */
+const REQUESTS_MAX = 8;
+
+type Numbered = SqsEntry & { readonly index: number };
+
+interface DeliveryContext {
+  readonly settings: SqsSettings;
+  readonly report: Report;
+  /** Sends one batch; rejects with the client's error. */
+  readonly send: (entries: readonly Numbered[]) => Promise<SendMessageBatchCommandOutput>;
+}
+
+/**
+ * One publish: several requests at a time, each with at most one event of a key, and the next of a key only when the one
+ * before was taken. A queue can refuse one entry and take the next, which would change their order.
+ */
+export class SqsDelivery {
+  readonly #context: DeliveryContext;
+  readonly #batch: readonly Message[];
+  readonly #untilMs: number;
+  readonly #done = Promise.withResolvers<void>();
+  /** What may be sent as soon as there is room, in its order. */
+  readonly #ready: number[] = [];
+  /** The later messages of each key, the next one last. */
+  readonly #later = new Map<string, number[]>();
+  #requests = 0;
+  #isGivenUp = false;
+
+  constructor(context: DeliveryContext, batch: readonly Message[]) {
+    this.#context = context;
+    this.#batch = batch;
+    this.#untilMs = performance.now() + context.settings.sendTimeoutMs;
+  }
+
+  /** Resolves when everything is reported. */
+  run(): Promise<void> {
+    for (const [index, { event }] of this.#batch.entries()) {
+      const later = event.key === null ? undefined : this.#later.get(event.key);
+      if (later !== undefined) later.push(index);
+      else this.#ready.push(index);
+      if (event.key !== null && later === undefined) this.#later.set(event.key, []);
+    }
+    for (const later of this.#later.values()) later.reverse();
+    this.#pump();
+    return this.#done.promise;
+  }
+
+  /** Nothing is reported and nothing new is sent any more. */
+  giveUp(): void {
+    this.#isGivenUp = true;
+  }
+
+  #pump(): void {
+    while (this.#requests < REQUESTS_MAX && this.#ready.length > 0 && !this.#isGivenUp) {
+      const entries = performance.now() < this.#untilMs ? this.#take() : this.#skip();
+      if (entries.length > 0) void this.#request(entries);
+    }
+    if (this.#requests === 0 && this.#ready.length === 0) this.#done.resolve();
+  }
+
+  /** The next entries that fit into one request. */
+  #take(): Numbered[] {
+    const { settings } = this.#context;
+    const entries: Numbered[] = [];
+    let bytes = 0;
+    while (entries.length < ENTRIES_MAX && this.#ready.length > 0) {
+      const index = this.#ready[0]!;
+      const entry = sqsEntry(this.#batch[index]!, settings.isFifo);
+      if (entry.bytes > settings.bytesMax) {
+        this.#ready.shift();
+        const reason = `queue "${settings.queue}": ${entry.bytes} bytes with its attributes, ${settings.bytesMax} are allowed`;
+        this.#settle(index, rejected(reason, { errorType: "MESSAGE_TOO_LARGE" }));
+        continue;
+      }
+      if (bytes + entry.bytes > settings.bytesMax) break;
+      this.#ready.shift();
+      bytes += entry.bytes;
+      entries.push({ ...entry, index });
+    }
+    return entries;
+  }
+
+  /** The time is over: what was not sent comes again, and nobody is to blame. */
+  #skip(): [] {
+    for (const index of this.#ready.splice(0)) this.#settle(index, skipped);
+    return [];
+  }
+
+  async #request(entries: readonly Numbered[]): Promise<void> {
+    this.#requests += 1;
+    await this.#send(entries);
+    this.#requests -= 1;
+    this.#pump();
+  }
+
+  async #send(entries: readonly Numbered[]): Promise<void> {
+    const { send, settings } = this.#context;
+    let answer: SendMessageBatchCommandOutput;
+    try {
+      answer = await send(entries);
+    } catch (error) {
+      if (entries.length > 1 && isAboutMessages(error) && !this.#isGivenUp) {
+        const half = Math.ceil(entries.length / 2);
+        await this.#send(entries.slice(0, half));
+        await this.#send(entries.slice(half));
+        return;
+      }
+      for (const { index } of entries) this.#settle(index, requestFailure(settings, error));
+      return;
+    }
+    const outcomes = new Map<string, Outcome>();
+    for (const { Id } of answer.Successful ?? []) outcomes.set(Id!, delivered);
+    for (const failed of answer.Failed ?? []) outcomes.set(failed.Id!, entryFailure(settings, failed));
+    const silent = retry(`queue "${settings.queue}" did not say what became of the event`, { scope: "destination" });
+    for (const { index } of entries) this.#settle(index, outcomes.get(String(index)) ?? silent);
+  }
+
+  #settle(index: number, outcome: Outcome): void {
+    if (this.#isGivenUp) return;
+    const { report } = this.#context;
+    report(index, outcome);
+    const { key } = this.#batch[index]!.event;
+    const later = key === null ? undefined : this.#later.get(key);
+    if (later === undefined) return;
+    if (outcome.kind !== "delivered") for (const waiting of later.splice(0).reverse()) report(waiting, skipped);
+    const next = later.pop();
+    if (next !== undefined) this.#ready.push(next);
+  }
+}

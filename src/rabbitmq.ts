@@ -1,0 +1,5 @@
+export {
+  type RabbitPublisherOptions,
+  type RabbitTls,
+  rabbitPublisher,
+} from "./publishers/rabbitmq/rabbitmq-publisher.ts";

@@ -1,0 +1,1 @@
+export { type RedisPublisherOptions, type RedisTls, redisPublisher } from "./publishers/redis/redis-publisher.ts";

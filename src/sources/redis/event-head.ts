@@ -1,0 +1,84 @@
+import type { ErrorCode } from "../../core/errors.ts";
+import type { Headers } from "../../core/event.ts";
+import type { ClaimedEvent, PipelineSpec } from "../../ports/queue-store.ts";
+import { listOf, numberOf, type Reply, textOf, textOrNull } from "./redis-replies.ts";
+
+/** An event without its payload: enough to decide whether it is wanted and fits. */
+export interface EventHead {
+  readonly id: string;
+  /** In the order of writing; as text, for it is only handed back. */
+  readonly sequence: string;
+  readonly lane: number;
+  readonly type: string;
+  readonly key: string | null;
+  readonly bytes: number;
+  readonly createdMs: number;
+  /** Null when what is stored is no object of texts. */
+  readonly headers: Headers | null;
+  readonly correlationId: string | null;
+}
+
+export function headOf(reply: Reply): EventHead {
+  const [id, sequence, lane, type, key, bytes, created, headers, correlationId] = listOf(reply);
+  return {
+    id: textOf(id),
+    sequence: textOf(sequence),
+    lane: numberOf(lane),
+    type: textOf(type),
+    key: textOrNull(key),
+    bytes: numberOf(bytes),
+    createdMs: numberOf(created),
+    headers: headersOf(textOf(headers)),
+    correlationId: textOrNull(correlationId),
+  };
+}
+
+type Limits = Pick<PipelineSpec, "headersMax" | "payloadBytesMax">;
+
+/** A payload that is too large is never loaded. */
+export function loadedBytes({ bytes }: EventHead, { payloadBytesMax }: Limits): number {
+  return bytes > payloadBytesMax ? 0 : bytes;
+}
+
+/** What is no proper event is shown without what makes it improper: the engine buries it with the reason. */
+export function claimedEvent(head: EventHead, payload: Buffer, failures: number, limits: Limits): ClaimedEvent {
+  const { correlationId, createdMs, headers, id, key, lane, type } = head;
+  const fault = faultOf(head, limits);
+  return {
+    id,
+    type,
+    key,
+    payload: fault === null ? payload : Buffer.alloc(0),
+    headers: fault === null ? (headers ?? {}) : {},
+    correlationId,
+    createdAt: new Date(createdMs).toISOString(),
+    lane,
+    failures,
+    fault,
+  };
+}
+
+function faultOf({ bytes, headers }: EventHead, { headersMax, payloadBytesMax }: Limits): ClaimedEvent["fault"] {
+  if (headers === null) return fault("EVENT_UNREADABLE", "The headers are no JSON object of texts.");
+  if (bytes > payloadBytesMax) {
+    return fault("EVENT_TOO_LARGE", `The payload has ${bytes} bytes; the limit is ${payloadBytesMax}.`);
+  }
+  const count = Object.keys(headers).length;
+  if (count <= headersMax) return null;
+  return fault("EVENT_TOO_LARGE", `The event has ${count} headers; the limit is ${headersMax}.`);
+}
+
+function fault(code: ErrorCode, reason: string) {
+  return { code, reason };
+}
+
+function headersOf(text: string): Headers | null {
+  if (text === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+    return Object.values(value).every((it) => typeof it === "string") ? (value as Headers) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Defines `outbox_append(base, args, first, last)` for use in any script. Six arguments per event: id, type, key,
+ * payload, headers as a JSON object or '', correlation id; key and correlation id are '' for none, else '=' and the
+ * text. Returns the ids that were not known yet. It raises an error before it writes anything or not at all, so it
+ * belongs before the writes of the script that must not happen without it.
+ *
+ * The sequence is given in the same atomic step in which the event becomes visible: no event ever shows up behind one
+ * that was seen already. That is what lets a relay read page by page without a snapshot.
+ */
+export const APPEND = `
+local function outbox_append(base, args, first, last)
+  local heads, payloads = base .. ':heads', base .. ':payloads'
+  if (last - first + 1) % 6 ~= 0 then error('outbox: six arguments per event are expected') end
+  for i = first, last, 6 do
+    if args[i] == '' or args[i + 1] == '' then error('outbox: an event needs an id and a type') end
+  end
+  local time = redis.call('TIME')
+  local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  local function optional(text) return text ~= '' and string.sub(text, 2) end
+  local added = {}
+  for i = first, last, 6 do
+    local id, key = args[i], optional(args[i + 2])
+    if redis.call('HEXISTS', heads, id) == 0 and not redis.call('ZSCORE', base .. ':delivered', id) then
+      local sequence = redis.call('INCR', base .. ':sequence')
+      local head = {type = args[i + 1], key = key, size = #args[i + 3], created = now, headers = args[i + 4], sequence = sequence,
+        correlation = optional(args[i + 5]), hash = tonumber(string.sub(redis.sha1hex(key or id), 1, 8), 16)}
+      redis.call('HSET', heads, id, cmsgpack.pack(head))
+      redis.call('HSET', payloads, id, args[i + 3])
+      redis.call('ZADD', base .. ':pending', sequence, id)
+      added[#added + 1] = id
+    end
+  end
+  return added
+end
+`;

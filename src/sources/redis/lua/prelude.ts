@@ -1,0 +1,75 @@
+/**
+ * What every script of a relay begins with. All keys of an outbox begin with the same name in braces, so they are on
+ * one node of a cluster; that name is the only key which is passed. `of_lane` puts the lane first, because a pipeline's
+ * name may hold anything.
+ *
+ * `void` is deleted before the first write: with its memory full Redis refuses a script whose first write could need
+ * more, but none that has begun. A full outbox must still be drained.
+ */
+export const PRELUDE = `
+local base = KEYS[1]
+local pipeline = ARGV[1]
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local pending, heads, payloads, delivered = base .. ':pending', base .. ':heads', base .. ':payloads', base .. ':delivered'
+local instances, dead_letters = base .. ':instances', base .. ':dead:' .. pipeline
+local function of_lane(what, lane) return base .. ':' .. what .. ':' .. lane .. ':' .. pipeline end
+local function begin_write() redis.call('DEL', base .. ':void') end
+local function optional(text) return text ~= '' and string.sub(text, 2) end
+`;
+
+/** Holds of a lane, and how many of them park each key: `parked` by any, `stopped` by a dead one. */
+export const HOLDS = `
+local function count_key(what, lane, key, by)
+  if redis.call('HINCRBY', of_lane(what, lane), key, by) <= 0 then redis.call('HDEL', of_lane(what, lane), key) end
+end
+local function count_hold(lane, hold, by)
+  if not hold or not hold.parks or not hold.key then return end
+  count_key('parked', lane, hold.key, by)
+  if hold.state == 'dead' then count_key('stopped', lane, hold.key, by) end
+end
+local function read_hold(lane, id)
+  local packed = redis.call('HGET', of_lane('holds', lane), id)
+  return packed and cmsgpack.unpack(packed)
+end
+local function put_hold(lane, id, before, hold)
+  count_hold(lane, before, -1)
+  count_hold(lane, hold, 1)
+  redis.call('HSET', of_lane('holds', lane), id, cmsgpack.pack(hold))
+end
+local function drop_hold(lane, id)
+  local hold = read_hold(lane, id)
+  if not hold then return end
+  count_hold(lane, hold, -1)
+  redis.call('HDEL', of_lane('holds', lane), id)
+  redis.call('HDEL', of_lane('errors', lane), id)
+end
+local function list_holds(lane)
+  local list = {}
+  local flat = redis.call('HGETALL', of_lane('holds', lane))
+  for i = 1, #flat, 2 do
+    local hold = cmsgpack.unpack(flat[i + 1])
+    local due = hold.due and hold.due - now
+    list[#list + 1] = {flat[i], hold.key, hold.state, hold.parks and 1 or 0, hold.attempts, hold.crashes, due}
+  end
+  return list
+end
+`;
+
+/** Whether the lane is the caller's: its owner and epoch are ARGV[3] and ARGV[4], its number ARGV[2]. */
+export const FENCE = `
+local lane = ARGV[2]
+local lane_row = redis.call('HMGET', of_lane('lane', lane), 'owner', 'epoch', 'settled', 'crashes')
+local is_ours = lane_row[1] == ARGV[3] and lane_row[2] == ARGV[4]
+`;
+
+/** An event as the reader expects it: id, sequence, lane, then what was packed at its append. */
+export const HEADS = `
+local function head_row(id, sequence, head, lane)
+  return {id, sequence, lane, head.type, head.key, head.size, head.created, head.headers, head.correlation}
+end
+local function read_heads(ids)
+  if #ids == 0 then return {} end
+  return redis.call('HMGET', heads, unpack(ids))
+end
+`;

@@ -1,0 +1,126 @@
+import { script } from "../redis-script.ts";
+import { LIVING } from "./membership.ts";
+import { HEADS, HOLDS, PRELUDE } from "./prelude.ts";
+
+/** The server's process: another one may have forgotten the last writes, and gives their sequences out again. */
+const RUN_ID = `
+local function run_id() return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') end
+`;
+
+/** ARGV: pipeline, lanes. Returns the server's process, the last sequence given out, and these lanes. */
+export const beginScript = script(`${PRELUDE}${RUN_ID}
+local rows = {}
+for i = 2, #ARGV do
+  local owner, epoch, settled = unpack(redis.call('HMGET', of_lane('lane', ARGV[i]), 'owner', 'epoch', 'settled'))
+  if epoch then rows[#rows + 1] = {ARGV[i], owner, epoch, settled} end
+end
+return {run_id(), redis.call('GET', base .. ':sequence') or '0', rows}
+`);
+
+/**
+ * The next events of some lanes, without their payloads. ARGV: pipeline, the server's process or '', the number of lanes,
+ * the sequence behind which it begins, the last one, how many events are looked at, lanes. Held events and those of
+ * parked keys are left out; the parked keys that were met are returned. Returns where it stopped, whether that is the
+ * end, the events, the keys.
+ */
+export const scanScript = script(`${PRELUDE}${RUN_ID}${HEADS}
+if ARGV[2] ~= '' and ARGV[2] ~= run_id() then return {'moved'} end
+local lane_count = tonumber(ARGV[3])
+local wanted = {}
+for i = 7, #ARGV do
+  local lane = tonumber(ARGV[i])
+  wanted[lane] = {holds = redis.call('HLEN', of_lane('holds', lane)) > 0 and of_lane('holds', lane),
+    parked = redis.call('HLEN', of_lane('parked', lane)) > 0 and of_lane('parked', lane)}
+end
+local found = redis.call('ZRANGEBYSCORE', pending, '(' .. ARGV[4], ARGV[5], 'WITHSCORES', 'LIMIT', 0, ARGV[6])
+local ids = {}
+for i = 1, #found, 2 do ids[#ids + 1] = found[i] end
+local rows, parked = {}, {}
+for i, packed in ipairs(read_heads(ids)) do
+  local head = packed and cmsgpack.unpack(packed)
+  local lane = head and head.hash % lane_count
+  local of = head and wanted[lane]
+  if of then
+    if of.parked and head.key and redis.call('HEXISTS', of.parked, head.key) == 1 then
+      parked[#parked + 1] = head.key
+    elseif not (of.holds and redis.call('HEXISTS', of.holds, ids[i]) == 1) then
+      rows[#rows + 1] = head_row(ids[i], found[2 * i], head, lane)
+    end
+  end
+end
+return {'page', found[#found] or ARGV[5], #ids < tonumber(ARGV[6]) and 1 or 0, rows, parked}
+`);
+
+/**
+ * What waits, for a count. ARGV: pipeline, the number of lanes, the sequence behind which it begins, how many events are
+ * looked at. Leaves out what is parked behind a dead letter. Returns where it stopped, how many were looked at, the events.
+ */
+export const countScript = script(`${PRELUDE}${HEADS}
+local lane_count = tonumber(ARGV[2])
+local found = redis.call('ZRANGEBYSCORE', pending, '(' .. ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
+local ids, stops, rows = {}, {}, {}
+for lane = 0, lane_count - 1 do stops[lane] = redis.call('HLEN', of_lane('stopped', lane)) > 0 end
+for i = 1, #found, 2 do ids[#ids + 1] = found[i] end
+for i, packed in ipairs(read_heads(ids)) do
+  local head = packed and cmsgpack.unpack(packed)
+  local lane = head and head.hash % lane_count
+  local is_stopped = head and head.key and stops[lane] and redis.call('HEXISTS', of_lane('stopped', lane), head.key) == 1
+  if head and not is_stopped then rows[#rows + 1] = head_row(ids[i], found[2 * i], head, lane) end
+end
+return {found[#found] or ARGV[3], #ids, rows, redis.call('ZCARD', pending), redis.call('HLEN', dead_letters), now}
+`);
+
+/**
+ * Held events by id. ARGV: pipeline, lane, ids. Returns the heads of those that are due with their failures, and the ids
+ * of those that wait no longer. One that is dead waits for a person: it is neither.
+ */
+export const claimHeadsScript = script(`${PRELUDE}${HOLDS}${HEADS}
+local lane = ARGV[2]
+local due, gone = {}, {}
+for i = 3, #ARGV do
+  local id = ARGV[i]
+  local sequence, hold = redis.call('ZSCORE', pending, id), read_hold(lane, id)
+  if sequence then
+    local packed = redis.call('HGET', heads, id)
+    if packed and (not hold or hold.due and hold.due <= now) then
+      due[#due + 1] = {head_row(id, sequence, cmsgpack.unpack(packed), tonumber(lane)), hold and hold.attempts or 0}
+    end
+  elseif not (hold and hold.state == 'dead') or redis.call('HEXISTS', dead_letters, id) == 0 then
+    gone[#gone + 1] = id
+  end
+end
+return {due, gone}
+`);
+
+/** Events that are not delivered, dead or not. ARGV: pipeline, the number of lanes, ids. */
+export const lookAtScript = script(`${PRELUDE}${HEADS}
+local rows = {}
+for i = 3, #ARGV do
+  local packed = redis.call('HGET', heads, ARGV[i])
+  local head = packed and cmsgpack.unpack(packed)
+  if head then rows[#rows + 1] = head_row(ARGV[i], '0', head, head.hash % tonumber(ARGV[2])) end
+end
+return rows
+`);
+
+/** What the living instances take: pipeline, its types as JSON of all its instance's or '', whether lane 0 is its own. */
+export const takenScript = script(`${PRELUDE}${LIVING}
+local rows = {}
+each_instance(function(id, row)
+  if not is_living(row) then return end
+  for name in pairs(row.serves) do
+    local owner = redis.call('HGET', base .. ':lane:0:' .. name, 'owner')
+    rows[#rows + 1] = {name, row.takes, owner == id and 1 or 0}
+  end
+end)
+return rows
+`);
+
+/** ARGV: '', older than this many ms, how many. */
+export const pruneScript = script(`${PRELUDE}
+local old = redis.call('ZRANGEBYSCORE', delivered, '-inf', '(' .. (now - tonumber(ARGV[2])), 'LIMIT', 0, ARGV[3])
+for from = 1, #old, 1000 do
+  redis.call('ZREM', delivered, unpack(old, from, math.min(from + 999, #old)))
+end
+return #old
+`);

@@ -1,0 +1,147 @@
+import type { Cluster, Redis } from "ioredis";
+import { RelayError } from "../../core/errors.ts";
+import { baseKey, type RedisSettings } from "./redis-config.ts";
+import { isUnknownScript, translateError } from "./redis-errors.ts";
+import type { Script } from "./redis-script.ts";
+
+export type Argument = string | number | Buffer;
+type Client = Redis | Cluster;
+
+const INSTALL = "npm install --save-exact ioredis@6.0.0";
+
+/** The client is an optional peer dependency: without it the error says what to install. */
+export async function loadRedis() {
+  try {
+    return await import("ioredis");
+  } catch (cause) {
+    throw new RelayError("CONFIG_INVALID", `the Redis client is missing, install it: ${INSTALL}.`, { cause });
+  }
+}
+
+/**
+ * Three connections: the heartbeat must not wait behind work, and a settle not behind a page of events. Nothing is sent
+ * before the first call, and nothing is sent twice: only the engine knows when that is harmless.
+ */
+export class RedisLink {
+  readonly base: string;
+  readonly #settings: RedisSettings;
+  readonly #clients = new Map<Line, Promise<Client>>();
+  /** What a connection said when it broke: the commands that were on it only know that it did. */
+  readonly #lastErrors = new WeakMap<Client, Error>();
+  #isClosed = false;
+
+  constructor(settings: RedisSettings) {
+    this.base = baseKey(settings.place);
+    this.#settings = settings;
+  }
+
+  /** Replies hold Buffers in the place of texts. */
+  async run(line: Line, doing: string, { sha, text }: Script, args: readonly Argument[]): Promise<unknown> {
+    return await this.#ask(line, doing, async (client) => {
+      try {
+        return await client.callBuffer("EVALSHA", sha, 1, this.base, ...args);
+      } catch (error) {
+        if (!isUnknownScript(error)) throw error;
+        return await client.callBuffer("EVAL", text, 1, this.base, ...args);
+      }
+    });
+  }
+
+  /** Payloads in the order of the ids; null for those that are gone. */
+  async payloads(ids: readonly string[]): Promise<readonly (Buffer | null)[]> {
+    if (ids.length === 0) return [];
+    const key = `${this.base}:payloads`;
+    const reply = await this.#ask("reads", "reading payloads", (client) => client.callBuffer("HMGET", key, ...ids));
+    return reply as (Buffer | null)[];
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const clients = await Promise.allSettled(this.#clients.values());
+    for (const opened of clients) if (opened.status === "fulfilled") opened.value.disconnect();
+  }
+
+  async #ask(line: Line, doing: string, send: (client: Client) => Promise<unknown>): Promise<unknown> {
+    if (this.#isClosed) throw new RelayError("DATABASE_UNREACHABLE", `${doing} failed: the source was closed.`);
+    const client = await this.#client(line);
+    try {
+      return await send(client);
+    } catch (error) {
+      // A connection that stays silent is given up: what is still under way on it must not take effect much later.
+      if (error instanceof Error && error.message === "Command timed out") client.disconnect(true);
+      throw translateError(error, doing, this.#lastErrors.get(client));
+    }
+  }
+
+  #client(line: Line): Promise<Client> {
+    const known = this.#clients.get(line);
+    if (known !== undefined) return known;
+    const opening = this.#open(line).then((client) => {
+      client.on("error", (error: Error) => void this.#lastErrors.set(client, error));
+      // An old refusal must not pass for the answer to a command that was on its way when the connection broke.
+      client.on("ready", () => void this.#lastErrors.delete(client));
+      return client;
+    });
+    this.#clients.set(line, opening);
+    opening.catch(() => this.#clients.delete(line));
+    return opening;
+  }
+
+  async #open(line: Line): Promise<Client> {
+    const { client, url } = this.#settings.place;
+    const options = { ...connectionOptions(this.#settings), connectionName: `outbox-relay-${line}` };
+    if (client === undefined) return new (await loadRedis()).Redis(url ?? "", options);
+    return isCluster(client) ? duplicateCluster(client, this.#settings) : client.duplicate(options);
+  }
+}
+
+/** What a call is about: heartbeats, reading events, or writing progress. */
+export type Line = "heartbeat" | "reads" | "writes";
+
+const RECONNECT_MS_MAX = 1_000;
+
+function connectionOptions({ commandTimeoutMs, connectTimeoutMs }: RedisSettings) {
+  return {
+    commandTimeout: commandTimeoutMs,
+    connectTimeout: connectTimeoutMs,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: reconnectMs,
+    keyPrefix: "",
+    replyMapping: "legacy" as const,
+  };
+}
+
+function reconnectMs(times: number): number {
+  return Math.min(RECONNECT_MS_MAX, 50 * times);
+}
+
+/** A command whose connection broke may have run: no delay means that it is not sent again. */
+function duplicateCluster(cluster: Cluster, settings: RedisSettings): Cluster {
+  const { retryStrategy, ...own } = connectionOptions(settings);
+  const redisOptions = { ...cluster.options.redisOptions, ...own };
+  return cluster.duplicate([], {
+    redisOptions,
+    clusterRetryStrategy: retryStrategy,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    keyPrefix: "",
+  });
+}
+
+function isCluster(client: Client): client is Cluster {
+  return client.isCluster;
+}
+
+/** Host, port and database, for telling places apart; never a password. */
+export function addressOf({ client, url }: RedisSettings["place"]): string {
+  if (url !== undefined) {
+    const { host, pathname } = new URL(url);
+    return `${host}${pathname}`;
+  }
+  if (client === undefined) return "";
+  if (isCluster(client))
+    return `cluster ${client.nodes("all").map(({ options }) => `${options.host}:${options.port}`)}`;
+  const { db, host, path, port } = client.options;
+  return `${path ?? `${host}:${port}`}/${db ?? 0}`;
+}

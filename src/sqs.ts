@@ -1,0 +1,1 @@
+export { type SqsPublisherOptions, sqsPublisher } from "./publishers/sqs/sqs-publisher.ts";

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { redisOutbox } from "../../src/redis-outbox.ts";
+import { freePort } from "../servers/free-port.ts";
+import { startRedis } from "../servers/redis.ts";
+import { until } from "../servers/until.ts";
+import { runCommand, startService } from "./service-process.ts";
+
+const EVENT = { type: "order.placed", key: "k", payload: '{"a": 1}' };
+
+test("D7 A18: the service carries events out of Redis by its address alone, and lives through its restart", async () => {
+  await using redis = await startRedis();
+  const outbox = redisOutbox({ url: redis.url, name: "shop" });
+  await outbox.append([
+    { id: "1", ...EVENT, headers: { tenant: "t" } },
+    { id: "2", ...EVENT },
+  ]);
+  const env = { OUTBOX_STORE: `${redis.url}?name=shop`, OUTBOX_DESTINATION: "stdout:" };
+  const once = await runCommand(["run", "--once"], env);
+  assert.equal(once.code, 0, once.stderr);
+  assert.deepEqual(
+    once.stdout
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { id: string }).id),
+    ["1", "2"],
+  );
+  await using running = startService(["run"], { ...env, PORT: String(await freePort()), LEASE_TIMEOUT: "3s" });
+  await running.becomes("healthy");
+  assert.equal((await running.get("/readyz")).status, 200);
+  await redis.kill();
+  await running.becomes("unhealthy");
+  await redis.restart();
+  await running.becomes("healthy");
+  await outbox.append({ id: "3", ...EVENT });
+  await until("the third is delivered", () => running.stdout().includes('"id":"3"'));
+  assert.equal((await running.get("/api/v1/pipelines")).status >= 400, true);
+  running.kill("SIGTERM");
+  assert.equal((await running.ended).code, 0);
+  await outbox.close();
+});
+
+test("D7 A14: a store in Redis and one in a database exclude each other, and an address that is none is told", async () => {
+  const wrong = await runCommand(["config", "validate"], {
+    OUTBOX_STORE: "mysql://u:hunter2@h",
+    OUTBOX_DESTINATION: "stdout:",
+  });
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr + wrong.stdout, /OUTBOX_STORE is no address of a Redis/);
+  const both = { OUTBOX_STORE: "redis://h", DATABASE_URL: "postgres://h/d", OUTBOX_DESTINATION: "stdout:" };
+  const told = await runCommand(["config", "validate"], both);
+  assert.match(told.stderr + told.stdout, /OUTBOX_STORE and DATABASE_URL are both set/);
+  assert.doesNotMatch(wrong.stderr + wrong.stdout, /hunter2/);
+});

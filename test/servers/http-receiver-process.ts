@@ -1,0 +1,49 @@
+// A receiver of events over HTTP in a process of its own. Arguments: its folder and its port. It writes down every
+// request before it answers, so that what it acknowledged survives its end; `x-manner` of a request says how it behaves.
+import { closeSync, openSync, writeSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+
+const [folder = "", port = ""] = process.argv.slice(2);
+const log = openSync(join(folder, "arrivals"), "a");
+
+const server = createServer({ maxHeaderSize: 65_536 }, async (request, response) => {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+  } catch {
+    return; // the sender gave up in the middle: nothing has arrived
+  }
+  if (request.method === "GET") {
+    response.end("ready");
+    return;
+  }
+  const manner = String(request.headers["x-manner"] ?? "");
+  if (!isRefused(manner)) {
+    const { headers, method, url } = request;
+    const arrived = { method, url, headers, body: Buffer.concat(chunks).toString("base64") };
+    writeSync(log, `${JSON.stringify(arrived)}\n`);
+  }
+  answer(request, response, manner);
+});
+
+/** `status:422`, `after:503:2`, `redirect:URL`, `hang`, `late:300`, `reset`, `half`, `long`, `garbage`. */
+function answer(request: IncomingMessage, response: ServerResponse, manner: string): void {
+  const [kind, first = "", ...rest] = manner.split(":");
+  if (kind === "status") response.writeHead(Number(first)).end("refused");
+  else if (kind === "after") response.writeHead(Number(first), { "retry-after": rest.join(":") }).end();
+  else if (kind === "redirect") response.writeHead(302, { location: [first, ...rest].join(":") }).end();
+  else if (kind === "late") setTimeout(() => response.writeHead(200).end(), Number(first));
+  else if (kind === "reset") request.socket.resetAndDestroy();
+  else if (kind === "half") request.socket.end("HTTP/1.1 200 OK\r\ncontent-le");
+  else if (kind === "garbage") request.socket.end("SSH-2.0-server\r\n\r\n");
+  else if (kind === "long") response.writeHead(200).end(Buffer.alloc(1_000_000));
+  else if (kind !== "hang") response.writeHead(204).end();
+}
+
+function isRefused(manner: string): boolean {
+  return /^(?:status|after|redirect)/.test(manner);
+}
+
+server.listen(Number(port), "127.0.0.1");
+process.on("exit", () => closeSync(log));
