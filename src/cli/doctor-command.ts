@@ -3,7 +3,7 @@ import type { DestinationConfig } from "../config/destinations/destination-schem
 import { filledRoute, restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
-import { compileRoutes } from "../routing/routes.ts";
+import { compileRoutes, type Routes } from "../routing/routes.ts";
 import { type End, EXIT } from "./exit.ts";
 
 /** Brokers that do not answer in time are told as such. */
@@ -57,6 +57,7 @@ function doctorDestination(config: ServiceConfig, destination: DestinationConfig
   return {
     name,
     brokers: addresses,
+    rulesFor: (source) => routesFor(config, source).filterFor(name),
     topicOf: (type, source) => topicOf(config, name, type, source),
     ...(isExactlyOnce ? { prepareTransactions: () => prepareTransactions(destination, slots) } : {}),
     ...(missingTopics === undefined ? {} : { missingTopics }),
@@ -64,16 +65,22 @@ function doctorDestination(config: ServiceConfig, destination: DestinationConfig
   };
 }
 
-/** Null when the type goes elsewhere, or when more than the type decides. */
-function topicOf(
-  { destinations, routes, sources }: ServiceConfig,
-  destination: string,
-  type: string,
-  source: { readonly schema: string; readonly table: string },
-): string | null {
+interface SourceName {
+  readonly schema: string;
+  readonly table: string;
+}
+
+function routesFor({ destinations, routes, sources }: ServiceConfig, source: SourceName): Routes {
   const filled = restrictedTo(sources.only, routes).map((route) => filledRoute(route, source, unknownTopic));
-  const names = destinations.map(({ name }) => name);
-  const route = compileRoutes(filled, names).routeOfType(type, destination);
+  return compileRoutes(
+    filled,
+    destinations.map(({ name }) => name),
+  );
+}
+
+/** Null when the type goes elsewhere, or when more than the type decides. */
+function topicOf(config: ServiceConfig, destination: string, type: string, source: SourceName): string | null {
+  const route = routesFor(config, source).routeOfType(type, destination);
   if (route === undefined) return null;
   const nothing = { key: null, payload: Buffer.alloc(0), headers: {}, correlationId: null, createdAt: null };
   try {

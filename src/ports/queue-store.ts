@@ -138,6 +138,8 @@ export interface Run {
    * snapshot.
    */
   next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]>;
+  /** Whether somebody else waits for what this run holds, so that it should not stay open for nothing. Absent: nobody. */
+  readonly isAwaited?: boolean;
   /** Lets go of the snapshot. Legal at any time, also twice and after an error. */
   end(): Promise<void>;
 }

@@ -14,6 +14,8 @@ export interface EventTable {
   readonly idType: string;
   /** Never null. */
   readonly eventType: string;
+  /** The column that holds the type as it is, for conditions that an index can have too; null where none does. */
+  readonly typeColumn: string | null;
   readonly key: string;
   /** As bytea, never null. */
   readonly payloadBytes: string;

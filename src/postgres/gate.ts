@@ -7,6 +7,10 @@ export class Gate {
     this.#free = width;
   }
 
+  get isAwaited(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   /** Resolves with the function that leaves again; leaving twice is legal. */
   async enter(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1;

@@ -12,6 +12,11 @@ const HEADS_MAX = 100;
 const EXCEPT_KEYS_MAX = 1_000;
 /** A lane without room for so long is left out of the rest of the run, so that the others go on. */
 const STALL_MS = 100;
+/**
+ * A run that gets no room for so long ends: its snapshot would hold back vacuum for nothing, and whatever others have
+ * settled meanwhile would stay in the way of every look. Sooner when others wait for its connection.
+ */
+const ROOM_WAIT_MS = 1_000;
 /** Idle pauses are longer by up to this share, so that many relays do not ask in step. */
 const IDLE_SPREAD = 0.7;
 /** Looking for events may take this share of the time when there are none. */
@@ -174,7 +179,7 @@ export class Poller {
       run = await this.#read(() => store.begin(this.#request(lanes)));
       this.#leaveOutStrayed(open, run.lanes, acknowledged);
       while (!exhausted && open.claimed < limits.runRowsMax && this.#now() - startedMs < limits.runMs) {
-        const rows = await this.#roomForPage(open, startedMs);
+        const rows = await this.#roomForPage(open, run, startedMs);
         if (rows === 0) break;
         exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
         if (store.durableClaims !== null && open.hasRefused) break;
@@ -256,7 +261,7 @@ export class Poller {
    * Waits until every lane of the run has room, but not long for a few that have none while others do. Returns the rows
    * of the next page; 0 ends the run.
    */
-  async #roomForPage(open: OpenRun, startedMs: number): Promise<number> {
+  async #roomForPage(open: OpenRun, run: Run, startedMs: number): Promise<number> {
     const { destination, limits, timing } = this.#context;
     const waitingSinceMs = this.#now();
     for (;;) {
@@ -272,6 +277,7 @@ export class Poller {
       }
       const rows = hasBytes && full.length === 0 ? this.#pageRows(lanes) : 0;
       if (rows > 0) return rows;
+      if (nowMs - waitingSinceMs >= (run.isAwaited ? STALL_MS : ROOM_WAIT_MS)) return 0;
       await this.#waker.pause(Math.min(STALL_MS, timing.pollIntervalMs));
     }
   }

@@ -126,6 +126,10 @@ class WatchedRun implements Run {
     this.#startedMs = startedMs;
   }
 
+  get isAwaited(): boolean {
+    return this.#inner.isAwaited ?? false;
+  }
+
   async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
     const page = await this.#inner.next(rows, bytes);
     this.#watch.answered();

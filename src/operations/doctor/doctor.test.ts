@@ -16,7 +16,7 @@ let owner: Database;
 let database: Database;
 
 const TABLE = { schema: "app", table: "outbox", isOpenOutbox: false, isThere: true };
-const NOWHERE: DoctorDestination = { name: "stdout", brokers: [], topicOf: (type) => type };
+const NOWHERE: DoctorDestination = { name: "stdout", brokers: [], rulesFor: () => null, topicOf: (type) => type };
 
 before(async () => {
   server = await startPostgres({ version: 18, flags: ["-c", "autovacuum=off", "-c", "fsync=on"] });
@@ -53,6 +53,23 @@ const checksOf = (found: readonly Finding[]) => found.map(({ check, severity }) 
 
 test("A17 a healthy set-up has no findings", async () => {
   assert.deepEqual(await findings(), []);
+});
+
+test("F4 destinations that share a table are told which index keeps each from stepping over the others' events", async () => {
+  const rules = (mine: boolean) => [
+    { pattern: "it's.broken", mine },
+    { pattern: "*", mine: !mine },
+  ];
+  const destinations = [
+    { ...NOWHERE, name: "narrow", rulesFor: () => rules(true) },
+    { ...NOWHERE, name: "rest", rulesFor: () => rules(false) },
+  ];
+  const found = await findings({ destinations });
+  assert.deepEqual(checksOf(found), ["warning index", "warning index"]);
+  assert.match(found[0]!.fix, /where "published_at" is null and "event_type" collate "C" in \('it''s\.broken'\);$/);
+  assert.match(found[1]!.fix, /and \("event_type" is null or "event_type" collate "C" not in \('it''s\.broken'\)\);$/);
+  for (const { fix } of found) await server.query(fix);
+  assert.deepEqual(await findings({ destinations }), []);
 });
 
 test("A3 an order by now() is warned of, and each of the two cures ends the warning", async () => {
@@ -163,6 +180,7 @@ test("A17 brokers that do not answer, missing topics and refused transactions", 
   const there = `127.0.0.1:${(listener.address() as { port: number }).port}`;
   const asked: string[][] = [];
   const destination: DoctorDestination = {
+    rulesFor: () => null,
     name: "kafka",
     brokers: [there, "127.0.0.1:1"],
     topicOf: (type, { schema }) => `${schema}.${type}`,

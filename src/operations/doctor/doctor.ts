@@ -2,7 +2,7 @@ import { isRelayError, reasonOf } from "../../core/errors.ts";
 import { checkDestination } from "./destination-check.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 import { checkGrants } from "./grants-check.ts";
-import { checkIndex } from "./index-check.ts";
+import { checkIndex, checkSharedIndex } from "./index-check.ts";
 import { checkOrder } from "./order-check.ts";
 import { checkOwnership } from "./ownership-check.ts";
 import { checkSchema } from "./schema-check.ts";
@@ -30,6 +30,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
   await look("settings", () => checkServer(subject));
   for (const table of shaped) {
     await look("index", () => checkIndex(subject, table));
+    await look("index", () => checkSharedIndex(subject, table));
     await look("order", () => checkOrder(subject, table));
     await look("upkeep", () => checkUpkeep(subject, table));
   }

@@ -1,3 +1,4 @@
+import type { TypeFilter } from "../../ports/queue-store.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
@@ -29,6 +30,8 @@ export interface DoctorDestination {
   readonly missingTopics?: (topics: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   /** What mends a missing topic; `{topic}` stands for its name. */
   readonly topicFix?: string;
+  /** Which events of a source are its own; null takes everything. */
+  readonly rulesFor: (source: { readonly schema: string; readonly table: string }) => TypeFilter;
   /** The topic of an event of this type; null when it goes elsewhere or more than the type decides. */
   readonly topicOf: (type: string, source: { readonly schema: string; readonly table: string }) => string | null;
 }

@@ -29,6 +29,7 @@ export function eventTable(name: TableName): EventTable {
     id: "t.event_id",
     idType: "uuid",
     eventType: "coalesce(t.event_type, '')",
+    typeColumn: "t.event_type",
     key: "t.partition_key",
     payloadBytes: "coalesce(t.payload, '')",
     headersJson: "t.headers",

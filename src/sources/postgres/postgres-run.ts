@@ -1,5 +1,6 @@
 import type { ClaimedEvent, LaneState, Run } from "../../ports/queue-store.ts";
 import { type ErrorContext, translateError } from "../../postgres/errors.ts";
+import type { Gate } from "../../postgres/gate.ts";
 import type { Row } from "../../postgres/session.ts";
 import type { OpenTransaction } from "../../postgres/transaction.ts";
 import { COLUMN } from "./event-columns.ts";
@@ -16,6 +17,8 @@ interface RunParts {
   /** The statement that the cursor runs over. */
   readonly text: string;
   readonly context: ErrorContext;
+  /** Where the others wait for a connection. */
+  readonly gate: Gate;
   /** Lets the next run have the connection. */
   readonly leave: () => void;
 }
@@ -43,6 +46,10 @@ export class PostgresRun implements Run {
     this.lanes = parts.lanes;
     const { isCreatedAt } = parts.shape.order;
     this.#orderOf = isCreatedAt ? (row) => row[COLUMN.createdAt] : (row) => row[COLUMN.order];
+  }
+
+  get isAwaited(): boolean {
+    return this.#parts.gate.isAwaited;
   }
 
   async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {

@@ -129,6 +129,7 @@ export class PostgresStore implements QueueStore {
         transaction: open,
         text: runSql(scope, filter, spec.payloadBytesMax),
         context: settings.context,
+        gate: database.runs,
         leave,
       });
     } catch (error) {

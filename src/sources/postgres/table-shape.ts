@@ -141,6 +141,7 @@ function contentOf(finder: ColumnFinder, names: ColumnNames, intent: ColumnInfo 
   if (!payload) throw finder.missing("the payload", CANDIDATES.payload);
   const typeText = type ? `${columnOf(type)}::text` : intentType(intent!);
   return {
+    typeColumn: type !== null && isText(type) && !type.isEnum ? columnOf(type) : null,
     // Compared byte by byte: collations of the user's may call different types equal, or not know LIKE.
     eventType: `coalesce(${typeText}, '') collate "C"`,
     payload: payloadShape(payload, isAscii),

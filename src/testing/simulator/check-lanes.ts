@@ -50,12 +50,19 @@ export function checkShare(simulation: Simulation): void {
   }
 }
 
-/** A transaction that is never answered voids its lane: it is taken again at once, and hardly ever handed over. */
+/**
+ * A transaction that is never answered voids its lane: it is taken again at once, and hardly ever handed over. When its
+ * event is dead at last, the lanes still have to be shared out anew.
+ */
 function isVoidedBySilence({ brokers, world }: Simulation, pipeline: string): boolean {
-  const { history, database } = world;
+  const { history, database, leaseMs, time } = world;
   const broker = brokers.find(({ options }) => pipeline.endsWith(`->${options.name}`));
   if (broker === undefined || broker.transactions === null) return false;
-  return history.written.some(({ id, fate }) => fate.kind === "silent" && database.model.tables.open.has(id));
+  const silent = history.written.filter(({ fate }) => fate.kind === "silent");
+  const isFresh = history.laneWrites.some(
+    (write) => write.kind === "takeOver" && write.pipeline === pipeline && write.atMs > time.nowMs - leaseMs,
+  );
+  return silent.some(({ id }) => isFresh || database.model.tables.open.has(id));
 }
 
 /** Where claims are durable: locked exactly while DELIVERING, delivered exactly when it says so. */
