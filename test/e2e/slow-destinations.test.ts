@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as pauseMs } from "node:timers/promises";
+import { setTimeout as pauseMs } from "node:timers/promises"; // why: slowness is what is tested
 import { delivered } from "../../src/core/outcome.ts";
 import type { Publisher } from "../../src/ports/publisher.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
@@ -20,7 +20,7 @@ function slowPublisher(name: string, eventMs: number): Publisher & { count: numb
     capabilities: { keyOrderInBatch: true, deduplicates: false },
     async publish(batch, report, signal) {
       for (const index of batch.keys()) {
-        await pauseMs(eventMs, null, { signal }).catch(() => {}); // why: slowness is what is tested
+        await pauseMs(eventMs, null, { signal }).catch(() => {});
         if (signal.aborted) return;
         this.count += 1;
         report(index, delivered);
