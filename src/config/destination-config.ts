@@ -55,10 +55,12 @@ function configured(written: Omit<WrittenDestination, "name">, name: string | un
   return null;
 }
 
-/** Where the scheme has a setting of its own, as in the Open Outbox Relay. */
+/** Where the scheme, or the name of its kind, has a setting of its own, as in the Open Outbox Relay. */
 function withScheme(address: string, type: string | undefined): string {
   const isWhole = address.includes(":/") || type === undefined || /^(?:stdout|discard):/i.test(address);
-  return isWhole ? address : `${type}://${address}`;
+  if (isWhole) return address;
+  const byKind = SCHEMES.find(({ kind }) => kind === type.toLowerCase())?.schemes[0];
+  return `${byKind ?? type}://${address}`;
 }
 
 function isAt({ addresses }: DestinationConfig, brokers: readonly string[]): boolean {

@@ -87,6 +87,29 @@ test("A14 an address that is none is refused without being shown", () => {
   }
 });
 
+test("G2 one address alone leads to every kind of destination, at its usual port", () => {
+  const { KAFKA_BROKERS: _, ...none } = BASE;
+  const reached = (address: string, more: Environment = {}) => {
+    const [it] = configFromEnvironment({ ...none, ...more, OUTBOX_DESTINATION: address }).destinations;
+    return [it?.kind, it?.name, it?.addresses.join()];
+  };
+  assert.deepEqual(reached("kafka://k"), ["kafka", "kafka", "k:9092"]);
+  assert.deepEqual(reached("amqp://u:p@r/shop?exchange=events"), ["rabbitmq", "rabbitmq", "r:5672"]);
+  assert.deepEqual(reached("amqps://u:p@r?exchange=events"), ["rabbitmq", "rabbitmq", "r:5671"]);
+  assert.deepEqual(reached("nats://n?stream=S"), ["nats", "nats", "n:4222"]);
+  assert.deepEqual(reached("redis://r/0"), ["redis", "redis", "r:6379"]);
+  assert.deepEqual(reached("rediss://r/1"), ["redis", "redis", "r:6379"]);
+  assert.deepEqual(reached("bullmq+redis://r/0?queue=Q"), ["bullmq", "bullmq", "r:6379"]);
+  assert.deepEqual(reached("sqs://eu-west-1/q.fifo"), ["sqs", "sqs", "sqs.eu-west-1.amazonaws.com:443"]);
+  const own = { AWS_ENDPOINT_URL_SQS: "http://localhost:9324" };
+  assert.deepEqual(reached("sqs://eu-west-1/q", own), ["sqs", "sqs", "localhost:9324"]);
+  assert.deepEqual(reached("http://h/hooks"), ["http", "http", "h:80"]);
+  assert.deepEqual(reached("https://h/hooks"), ["http", "http", "h:443"]);
+  assert.deepEqual(reached("discard:"), ["discard", "discard", ""]);
+  assert.deepEqual(reached("r:5673/?exchange=e", { PUBLISHER_TYPE: "rabbitmq" }), ["rabbitmq", "rabbitmq", "r:5673"]);
+  assert.deepEqual(reached("n:1", { PUBLISHER_TYPE: "NATS" }), ["nats", "nats", "n:1"]);
+});
+
 test("G2 the destination's scheme says which it is; an unknown one is told which there are", () => {
   const { KAFKA_BROKERS: _, ...none } = BASE;
   const by = (address: string, more: Environment = {}) =>

@@ -6,6 +6,7 @@ import { rabbitSettings } from "./rabbitmq-settings.ts";
 import { redisSettings } from "./redis-settings.ts";
 import { databaseSettings, processSettings, telemetrySettings } from "./service-settings.ts";
 import type { Setting } from "./setting.ts";
+import { sqsSettings } from "./sqs-settings.ts";
 
 /** Every setting of the service by its name in the environment. Help, reference and checks are made from it. */
 export const SETTINGS = {
@@ -19,6 +20,7 @@ export const SETTINGS = {
   ...redisSettings,
   ...natsSettings,
   ...httpSettings,
+  ...sqsSettings,
   ...failureSettings,
 };
 

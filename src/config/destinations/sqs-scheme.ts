@@ -41,7 +41,8 @@ function sqsOptions(written: WrittenDestination): SqsPublisherOptions | null {
   const address = parseAddress(written, { defaultPort: 443, parameters: ["endpoint", "account"] });
   if (address === null) return null;
   const region = address.hosts[0]!.replace(/:\d+$/, "");
-  const [endpoint, account] = [address.parameters.get("endpoint"), address.parameters.get("account")];
+  const endpoint = address.parameters.get("endpoint") ?? settings.SQS_ENDPOINT;
+  const account = address.parameters.get("account");
   const faults = [queueFault(address.path), regionFault(region), accountFault(account), endpointFault(endpoint)];
   if (address.username !== null) {
     faults.push("keys do not belong into the address: the SDK finds them in AWS_ACCESS_KEY_ID, a profile or a role");
