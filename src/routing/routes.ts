@@ -72,8 +72,11 @@ export function compileRoutes(routes: readonly Route[], destinations: readonly s
 
   return {
     routeOf(event, destination) {
-      const route = candidatesOf(event.type).find(({ when }) => when.length === 0 || holds(when, event))?.route;
-      return route?.destination === destination ? route : undefined;
+      // Every event passes here.
+      for (const { route, when } of candidatesOf(event.type)) {
+        if (when.length === 0 || holds(when, event)) return route.destination === destination ? route : undefined;
+      }
+      return undefined;
     },
     routeOfType: (type, destination) =>
       candidatesOf(type).find(({ route }) => route.destination === destination)?.route,
