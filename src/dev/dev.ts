@@ -176,7 +176,9 @@ class DevFace {
   async #startRelay(): Promise<void> {
     const { broker, relays } = this.#parts;
     if (relays === null) return;
-    this.#terminal.say(`destination: ${broker ?? "built in, watched on the page; set KAFKA_BROKERS for a broker"}`);
+    this.#terminal.say(
+      `destination: ${broker ?? "built in, watched on the page; set OUTBOX_DESTINATION for a broker"}`,
+    );
     const { first: relay, second } = relays;
     relay.start();
     this.#closers.push(async () => void (await Promise.all([relay.stop(), second.stop()])));

@@ -1,12 +1,12 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
+import { LinkPool } from "../../core/link-pool.ts";
 import { delivered, rejected, retry } from "../../core/outcome.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import { BullmqLink, loadBullmq } from "./bullmq-client.ts";
 import { type BullmqPublisherOptions, type BullmqSettings, bullmqSettings } from "./bullmq-config.ts";
 import { answerIn, connectionReason, outcomeOf } from "./bullmq-errors.ts";
 import { faultOf, jobOf } from "./bullmq-job.ts";
-import { BullmqLinkPool } from "./bullmq-link-pool.ts";
 
 export type { BullmqPublisherOptions, BullmqTls, Removal } from "./bullmq-config.ts";
 export type { BullmqEvent } from "./bullmq-job.ts";
@@ -14,25 +14,25 @@ export type { BullmqEvent } from "./bullmq-job.ts";
 /** Adds a job per event to BullMQ queues. Connects with the first event. */
 export function bullmqPublisher(options: BullmqPublisherOptions): Publisher {
   const settings = bullmqSettings(options);
-  let pool: Promise<BullmqLinkPool> | null = null;
+  let pool: Promise<LinkPool<BullmqLink>> | null = null;
   return {
     name: settings.name,
     // A bulk is a pipeline: a job that Redis refuses does not keep the later ones out.
     capabilities: { keyOrderInBatch: false, deduplicates: true },
     async publish(batch, report, signal) {
       if (batch.length === 0) return;
-      pool ??= loadBullmq().then((library) => new BullmqLinkPool(() => new BullmqLink(library, settings)));
+      pool ??= loadBullmq().then((library) => new LinkPool(() => new BullmqLink(library, settings)));
       await publish(settings, await pool, batch, report, signal);
     },
     async close() {
-      (await pool?.catch(() => null))?.close();
+      await (await pool?.catch(() => null))?.close();
     },
   };
 }
 
 async function publish(
   settings: BullmqSettings,
-  pool: BullmqLinkPool,
+  pool: LinkPool<BullmqLink>,
   batch: readonly Message[],
   report: Report,
   signal: AbortSignal,

@@ -1,12 +1,12 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
+import { LinkPool } from "../../core/link-pool.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import { loadKafka } from "./kafka-client.ts";
 import { type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
 import { Delivery } from "./kafka-delivery.ts";
 import { BatchLimits } from "./kafka-limits.ts";
 import { KafkaLink } from "./kafka-link.ts";
-import { KafkaLinkPool } from "./kafka-link-pool.ts";
 import { Topics } from "./kafka-topics.ts";
 import { kafkaTransactions } from "./kafka-transactions.ts";
 
@@ -32,7 +32,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
 class PlainDelivery {
   readonly #settings: KafkaSettings;
   readonly #limits = new BatchLimits();
-  #parts: Promise<{ readonly topics: Topics; readonly pool: KafkaLinkPool<KafkaLink> }> | null = null;
+  #parts: Promise<{ readonly topics: Topics; readonly pool: LinkPool<KafkaLink> }> | null = null;
   #publishes = 0;
 
   constructor(settings: KafkaSettings) {
@@ -79,7 +79,7 @@ class PlainDelivery {
   async #open() {
     const kafka = await loadKafka();
     const topics = new Topics(kafka, this.#settings);
-    return { topics, pool: new KafkaLinkPool(() => new KafkaLink(kafka, this.#settings, topics)) };
+    return { topics, pool: new LinkPool(() => new KafkaLink(kafka, this.#settings, topics)) };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Message } from "../../core/event.ts";
-import { type Outcome, rejected, skipped } from "../../core/outcome.ts";
+import { KeyLines } from "../../core/key-lines.ts";
+import { type Outcome, rejected } from "../../core/outcome.ts";
 import type { Report } from "../../ports/publisher.ts";
 import type { Nats } from "./nats-client.ts";
 import type { NatsSettings } from "./nats-config.ts";
@@ -26,10 +27,8 @@ export class NatsDelivery {
   readonly #batch: readonly Message[];
   readonly #untilMs: number;
   readonly #done = Promise.withResolvers<void>();
-  /** What may be sent as soon as there is room, in its order; up to `#next` it has been. */
-  readonly #ready: number[] = [];
-  /** The later messages of each key, the next one last. */
-  readonly #later = new Map<string, number[]>();
+  /** Up to `#next` what is ready has been sent. */
+  readonly #lines: KeyLines;
   #next = 0;
   #unanswered = 0;
   #unansweredBytes = 0;
@@ -37,27 +36,20 @@ export class NatsDelivery {
   constructor(context: DeliveryContext, batch: readonly Message[]) {
     this.#context = context;
     this.#batch = batch;
+    this.#lines = new KeyLines(batch, context.report);
     this.#untilMs = performance.now() + context.settings.sendTimeoutMs;
   }
 
   /** Resolves when everything is reported; never when the connection is lost before. */
   run(): Promise<void> {
-    for (const [index, { event }] of this.#batch.entries()) {
-      const later = event.key === null ? undefined : this.#later.get(event.key);
-      if (later !== undefined) later.push(index);
-      else this.#ready.push(index);
-      if (event.key !== null && later === undefined) this.#later.set(event.key, []);
-    }
-    for (const later of this.#later.values()) later.reverse();
     this.#pump();
     return this.#done.promise;
   }
 
   #pump(): void {
-    while (this.#next < this.#ready.length && this.#unansweredBytes < UNANSWERED_BYTES_MAX) {
-      this.#send(this.#ready[this.#next++]!);
-    }
-    if (this.#unanswered === 0 && this.#next === this.#ready.length) this.#done.resolve();
+    const { ready } = this.#lines;
+    while (this.#next < ready.length && this.#unansweredBytes < UNANSWERED_BYTES_MAX) this.#send(ready[this.#next++]!);
+    if (this.#unanswered === 0 && this.#next === ready.length) this.#done.resolve();
   }
 
   #send(index: number): void {
@@ -84,16 +76,8 @@ export class NatsDelivery {
     this.#settle(index, rejected(reason, { errorType: "MESSAGE_TOO_LARGE" }));
   }
 
+  /** A key with many messages over a slow line would outlast the publish; what is left of it then comes again. */
   #settle(index: number, outcome: Outcome): void {
-    const { report } = this.#context;
-    report(index, outcome);
-    const { key } = this.#batch[index]!.event;
-    const later = key === null ? undefined : this.#later.get(key);
-    if (later === undefined) return;
-    // A key with many messages over a slow line would outlast the publish; what is left of it comes again.
-    const goesOn = outcome.kind === "delivered" && performance.now() < this.#untilMs;
-    if (!goesOn) for (const waiting of later.splice(0).reverse()) report(waiting, skipped);
-    const next = later.pop();
-    if (next !== undefined) this.#ready.push(next);
+    this.#lines.settle(index, outcome, performance.now() < this.#untilMs);
   }
 }

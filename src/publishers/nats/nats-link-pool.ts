@@ -1,3 +1,4 @@
+import { Turns } from "../../core/turns.ts";
 import type { NatsLink } from "./nats-link.ts";
 
 /** Publishes at the same time; more of them wait. Each has a connection of its own, so giving one up harms no other. */
@@ -6,8 +7,7 @@ const LINKS_MAX = 16;
 export class NatsLinkPool {
   readonly #open: (signal: AbortSignal) => Promise<NatsLink>;
   readonly #idle: NatsLink[] = [];
-  readonly #waiting: (() => void)[] = [];
-  #used = 0;
+  readonly #turns = new Turns(LINKS_MAX);
   #isClosed = false;
 
   constructor(open: (signal: AbortSignal) => Promise<NatsLink>) {
@@ -16,18 +16,14 @@ export class NatsLinkPool {
 
   /** Rejects when no connection comes about, or the signal aborts before. */
   async take(signal: AbortSignal): Promise<NatsLink> {
-    while (this.#used >= LINKS_MAX && !signal.aborted) await this.#next(signal);
-    signal.throwIfAborted();
+    if (!(await this.#turns.take(signal))) throw signal.reason;
     for (let link = this.#idle.pop(); link !== undefined; link = this.#idle.pop()) {
-      if (link.isSpent) continue;
-      this.#used += 1;
-      return link;
+      if (!link.isSpent) return link;
     }
-    this.#used += 1;
     try {
       return await this.#opened(signal);
     } catch (error) {
-      this.#leave();
+      this.#turns.giveBack();
       throw error;
     }
   }
@@ -35,7 +31,7 @@ export class NatsLinkPool {
   giveBack(link: NatsLink): void {
     if (link.isSpent || this.#isClosed) void link.destroy();
     else this.#idle.push(link);
-    this.#leave();
+    this.#turns.giveBack();
   }
 
   async close(): Promise<void> {
@@ -58,24 +54,5 @@ export class NatsLinkPool {
     } finally {
       signal.removeEventListener("abort", abort);
     }
-  }
-
-  #leave(): void {
-    this.#used -= 1;
-    this.#waiting.shift()?.();
-  }
-
-  /** Resolves when a link was given back, or the signal aborts. */
-  #next(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        signal.removeEventListener("abort", done);
-        const at = this.#waiting.indexOf(done);
-        if (at >= 0) this.#waiting.splice(at, 1);
-        resolve();
-      };
-      signal.addEventListener("abort", done, { once: true });
-      this.#waiting.push(done);
-    });
   }
 }

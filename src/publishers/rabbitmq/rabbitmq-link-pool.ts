@@ -1,3 +1,4 @@
+import { Turns } from "../../core/turns.ts";
 import type { Amqp, Wire } from "./rabbitmq-client.ts";
 import { openWire } from "./rabbitmq-client.ts";
 import type { RabbitSettings } from "./rabbitmq-config.ts";
@@ -16,8 +17,7 @@ export class RabbitLinkPool {
   readonly #idle: RabbitLink[] = [];
   /** The server would carry out late what is on a blocked link, so that each probe would add one more duplicate. */
   readonly #blocked = new Map<RabbitLink, number>();
-  readonly #waiting: (() => void)[] = [];
-  #used = 0;
+  readonly #turns = new Turns(LINKS_MAX);
   #nextHost = 0;
   #isClosed = false;
 
@@ -38,23 +38,21 @@ export class RabbitLinkPool {
 
   /** Null when the signal aborts before there is one; rejects when no host lets us in. */
   async take(signal: AbortSignal): Promise<RabbitLink | null> {
-    while (this.#used >= LINKS_MAX && !signal.aborted) await this.#next(signal);
-    if (signal.aborted) return null;
-    this.#used += 1;
+    if (!(await this.#turns.take(signal))) return null;
     for (let link = this.#idle.pop(); link !== undefined; link = this.#idle.pop()) {
       if (!link.isSpent) return link;
       this.#putAside(link);
     }
     const link = await this.#open(signal).catch((error: unknown) => {
-      this.#released();
+      this.#turns.giveBack();
       throw error;
     });
-    if (link === null) this.#released();
+    if (link === null) this.#turns.giveBack();
     return link;
   }
 
   giveBack(link: RabbitLink): void {
-    this.#released();
+    this.#turns.giveBack();
     if (link.isSpent || this.#isClosed) this.#putAside(link);
     else this.#idle.push(link);
   }
@@ -63,11 +61,6 @@ export class RabbitLinkPool {
     this.#isClosed = true;
     for (const link of this.#blocked.keys()) link.destroy();
     await Promise.all(this.#idle.splice(0).map((link) => link.close()));
-  }
-
-  #released(): void {
-    this.#used -= 1;
-    this.#waiting.shift()?.();
   }
 
   #putAside(link: RabbitLink): void {
@@ -109,20 +102,6 @@ export class RabbitLinkPool {
   #linkOf(wire: Wire): RabbitLink {
     return new RabbitLink(wire, this.#settings, (link) => {
       if (this.#blocked.delete(link)) link.destroy();
-    });
-  }
-
-  /** Resolves when a link was given back, or the signal aborts. */
-  #next(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        signal.removeEventListener("abort", done);
-        const at = this.#waiting.indexOf(done);
-        if (at >= 0) this.#waiting.splice(at, 1);
-        resolve();
-      };
-      signal.addEventListener("abort", done, { once: true });
-      this.#waiting.push(done);
     });
   }
 }

@@ -1,35 +1,35 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
+import { LinkPool } from "../../core/link-pool.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import { loadRedis, RedisLink } from "./redis-client.ts";
 import { type RedisPublisherOptions, type RedisSettings, redisSettings } from "./redis-config.ts";
 import { Delivery } from "./redis-delivery.ts";
-import { RedisLinkPool } from "./redis-link-pool.ts";
 
 export type { RedisPublisherOptions, RedisTls } from "./redis-config.ts";
 
 /** Delivers to Redis Streams. Connects with the first event. */
 export function redisPublisher(options: RedisPublisherOptions): Publisher {
   const settings = redisSettings(options);
-  let pool: Promise<RedisLinkPool> | null = null;
+  let pool: Promise<LinkPool<RedisLink>> | null = null;
   return {
     name: settings.name,
     // The script stops at the first event that fails, and nothing of a key is sent behind one without an answer.
     capabilities: { keyOrderInBatch: true, deduplicates: settings.dedupeMs > 0 },
     async publish(batch, report, signal) {
       if (batch.length === 0) return;
-      pool ??= loadRedis().then((library) => new RedisLinkPool(() => new RedisLink(library, settings)));
+      pool ??= loadRedis().then((library) => new LinkPool(() => new RedisLink(library, settings)));
       await publish(settings, await pool, batch, report, signal);
     },
     async close() {
-      (await pool?.catch(() => null))?.close();
+      await (await pool?.catch(() => null))?.close();
     },
   };
 }
 
 async function publish(
   settings: RedisSettings,
-  pool: RedisLinkPool,
+  pool: LinkPool<RedisLink>,
   batch: readonly Message[],
   report: Report,
   signal: AbortSignal,

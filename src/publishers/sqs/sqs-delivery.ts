@@ -1,5 +1,6 @@
 import type { SendMessageBatchCommandOutput } from "@aws-sdk/client-sqs";
 import type { Message } from "../../core/event.ts";
+import { KeyLines } from "../../core/key-lines.ts";
 import { delivered, type Outcome, rejected, retry, skipped } from "../../core/outcome.ts";
 import type { Report } from "../../ports/publisher.ts";
 import type { SqsSettings } from "./sqs-config.ts";
@@ -29,28 +30,19 @@ export class SqsDelivery {
   readonly #batch: readonly Message[];
   readonly #untilMs: number;
   readonly #done = Promise.withResolvers<void>();
-  /** What may be sent as soon as there is room, in its order. */
-  readonly #ready: number[] = [];
-  /** The later messages of each key, the next one last. */
-  readonly #later = new Map<string, number[]>();
+  readonly #lines: KeyLines;
   #requests = 0;
   #isGivenUp = false;
 
   constructor(context: DeliveryContext, batch: readonly Message[]) {
     this.#context = context;
     this.#batch = batch;
+    this.#lines = new KeyLines(batch, context.report);
     this.#untilMs = performance.now() + context.settings.sendTimeoutMs;
   }
 
   /** Resolves when everything is reported. */
   run(): Promise<void> {
-    for (const [index, { event }] of this.#batch.entries()) {
-      const later = event.key === null ? undefined : this.#later.get(event.key);
-      if (later !== undefined) later.push(index);
-      else this.#ready.push(index);
-      if (event.key !== null && later === undefined) this.#later.set(event.key, []);
-    }
-    for (const later of this.#later.values()) later.reverse();
     this.#pump();
     return this.#done.promise;
   }
@@ -61,11 +53,11 @@ export class SqsDelivery {
   }
 
   #pump(): void {
-    while (this.#requests < REQUESTS_MAX && this.#ready.length > 0 && !this.#isGivenUp) {
+    while (this.#requests < REQUESTS_MAX && this.#lines.ready.length > 0 && !this.#isGivenUp) {
       const entries = performance.now() < this.#untilMs ? this.#take() : this.#skip();
       if (entries.length > 0) void this.#request(entries);
     }
-    if (this.#requests === 0 && this.#ready.length === 0) this.#done.resolve();
+    if (this.#requests === 0 && this.#lines.ready.length === 0) this.#done.resolve();
   }
 
   /** The next entries that fit into one request. */
@@ -73,17 +65,17 @@ export class SqsDelivery {
     const { settings } = this.#context;
     const entries: Numbered[] = [];
     let bytes = 0;
-    while (entries.length < ENTRIES_MAX && this.#ready.length > 0) {
-      const index = this.#ready[0]!;
+    while (entries.length < ENTRIES_MAX && this.#lines.ready.length > 0) {
+      const index = this.#lines.ready[0]!;
       const entry = sqsEntry(this.#batch[index]!, settings.isFifo);
       if (entry.bytes > settings.bytesMax) {
-        this.#ready.shift();
+        this.#lines.ready.shift();
         const reason = `queue "${settings.queue}": ${entry.bytes} bytes with its attributes, ${settings.bytesMax} are allowed`;
         this.#settle(index, rejected(reason, { errorType: "MESSAGE_TOO_LARGE" }));
         continue;
       }
       if (bytes + entry.bytes > settings.bytesMax) break;
-      this.#ready.shift();
+      this.#lines.ready.shift();
       bytes += entry.bytes;
       entries.push({ ...entry, index });
     }
@@ -92,7 +84,7 @@ export class SqsDelivery {
 
   /** The time is over: what was not sent comes again, and nobody is to blame. */
   #skip(): [] {
-    for (const index of this.#ready.splice(0)) this.#settle(index, skipped);
+    for (const index of this.#lines.ready.splice(0)) this.#settle(index, skipped);
     return [];
   }
 
@@ -126,14 +118,6 @@ export class SqsDelivery {
   }
 
   #settle(index: number, outcome: Outcome): void {
-    if (this.#isGivenUp) return;
-    const { report } = this.#context;
-    report(index, outcome);
-    const { key } = this.#batch[index]!.event;
-    const later = key === null ? undefined : this.#later.get(key);
-    if (later === undefined) return;
-    if (outcome.kind !== "delivered") for (const waiting of later.splice(0).reverse()) report(waiting, skipped);
-    const next = later.pop();
-    if (next !== undefined) this.#ready.push(next);
+    if (!this.#isGivenUp) this.#lines.settle(index, outcome);
   }
 }

@@ -1,6 +1,7 @@
-import { type Clock, systemClock } from "../../core/clock.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { Turns } from "./turns.ts";
 
-/** Publishes at the same time; more of them wait. Each link has a connection to every broker that it writes to. */
+/** Publishes at the same time; more of them wait. */
 export const LINKS_MAX = 16;
 /** A link that nobody used for so long is closed. */
 export const IDLE_MS = 30_000;
@@ -9,17 +10,16 @@ export const IDLE_MS = 30_000;
 interface Link {
   /** It must not be used again. */
   readonly isSpent: boolean;
-  destroy(): Promise<void>;
+  destroy(): Promise<void> | void;
 }
 
-/** Links, each used by one publish at a time, so that giving one up harms no other. */
-export class KafkaLinkPool<L extends Link> {
+/** Links to a destination, each used by one publish at a time, so that giving one up harms no other. */
+export class LinkPool<L extends Link> {
   readonly #create: () => L;
   readonly #clock: Clock;
   readonly #idle: { readonly link: L; readonly sinceMs: number }[] = [];
-  readonly #waiting: (() => void)[] = [];
+  readonly #turns = new Turns(LINKS_MAX);
   readonly #closed = new AbortController();
-  #used = 0;
   #isSweeping = false;
 
   constructor(create: () => L, clock: Clock = systemClock) {
@@ -29,37 +29,24 @@ export class KafkaLinkPool<L extends Link> {
 
   /** Null when the signal aborts before one is free. */
   async take(signal: AbortSignal): Promise<L | null> {
-    while (this.#used >= LINKS_MAX && !signal.aborted) await this.#next(signal);
-    if (signal.aborted) return null;
-    this.#used += 1;
-    return this.#idle.pop()?.link ?? this.#create();
+    if (!(await this.#turns.take(signal))) return null;
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (!idle.link.isSpent) return idle.link;
+      void idle.link.destroy();
+    }
+    return this.#create();
   }
 
   giveBack(link: L): void {
-    this.#used -= 1;
     if (link.isSpent || this.#closed.signal.aborted) void link.destroy();
     else this.#idle.push({ link, sinceMs: this.#clock.monotonicMs() });
-    this.#waiting.shift()?.();
+    this.#turns.giveBack();
     void this.#sweep();
   }
 
   async close(): Promise<void> {
     this.#closed.abort();
     await Promise.all(this.#idle.splice(0).map(({ link }) => link.destroy()));
-  }
-
-  /** Resolves when a link was given back, or the signal aborts. */
-  #next(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        signal.removeEventListener("abort", done);
-        const at = this.#waiting.indexOf(done);
-        if (at >= 0) this.#waiting.splice(at, 1);
-        resolve();
-      };
-      signal.addEventListener("abort", done, { once: true });
-      this.#waiting.push(done);
-    });
   }
 
   /** Closes what was idle for long, as long as anything is idle. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { IDLE_MS, KafkaLinkPool, LINKS_MAX } from "./kafka-link-pool.ts";
+import { IDLE_MS, LINKS_MAX, LinkPool } from "./link-pool.ts";
 
 class FakeLink {
   isSpent = false;
@@ -39,7 +39,7 @@ function newPool(clock = handClock()) {
     created.push(new FakeLink());
     return created.at(-1)!;
   };
-  return { pool: new KafkaLinkPool(create, clock), created, clock };
+  return { pool: new LinkPool(create, clock), created, clock };
 }
 
 test("a link is used by one publish at a time and then again", async () => {

@@ -1,0 +1,40 @@
+import type { Message } from "./event.ts";
+import { type Outcome, skipped } from "./outcome.ts";
+
+/**
+ * The messages of a batch in lines, one for each key: the next of a line may go when the one before was delivered. For
+ * destinations that can refuse a message and take the next, which would change their order.
+ */
+export class KeyLines {
+  /** Indexes of what may be sent now, in its order; whoever sends them takes them out. */
+  readonly ready: number[] = [];
+  readonly #batch: readonly Message[];
+  readonly #report: (index: number, outcome: Outcome) => void;
+  /** The later messages of each key, the next one last. */
+  readonly #later = new Map<string, number[]>();
+
+  constructor(batch: readonly Message[], report: (index: number, outcome: Outcome) => void) {
+    this.#batch = batch;
+    this.#report = report;
+    for (const [index, { event }] of batch.entries()) {
+      const later = event.key === null ? undefined : this.#later.get(event.key);
+      if (later !== undefined) later.push(index);
+      else this.ready.push(index);
+      if (event.key !== null && later === undefined) this.#later.set(event.key, []);
+    }
+    for (const later of this.#later.values()) later.reverse();
+  }
+
+  /** Reports it. What follows it in its line becomes ready, or is skipped when it failed or the line may not go on. */
+  settle(index: number, outcome: Outcome, mayGoOn = true): void {
+    this.#report(index, outcome);
+    const { key } = this.#batch[index]!.event;
+    const later = key === null ? undefined : this.#later.get(key);
+    if (later === undefined) return;
+    if (outcome.kind !== "delivered" || !mayGoOn) {
+      for (const waiting of later.splice(0).reverse()) this.#report(waiting, skipped);
+    }
+    const next = later.pop();
+    if (next !== undefined) this.ready.push(next);
+  }
+}
