@@ -113,13 +113,13 @@ export const destinationSettings = {
   ),
   OUTBOX_DESTINATIONS: setting(
     "destinations",
-    structure(writtenDestinations).optional(),
+    structure(writtenDestinations, "{orders: {url: 'kafka://host:9092'}}").optional(),
     "Several destinations by name, each with the keys that destination has: {orders: {url: ...}, audit: {url: ...}}",
     { secret: "parts" },
   ),
   OUTBOX_ROUTES: setting(
     "routes",
-    structure(writtenRoutes).optional(),
+    structure(writtenRoutes, "[{types: [order.placed], destination: orders}]").optional(),
     "Which events go where, as what; the first that matches takes the event",
   ),
   TOPICS_CREATE: setting(

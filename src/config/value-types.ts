@@ -150,13 +150,23 @@ export const pairs = () =>
   );
 
 /** Lists and groups of their own shape: YAML or JSON in the environment, the thing itself in a file. */
-export function structure<Type extends z.ZodType>(type: Type) {
+export function structure<Type extends z.ZodType>(type: Type, example: string) {
   const { $schema: _, ...json } = z.toJSONSchema(type, { io: "input" });
   return fromText({ form: "structure", json: json as JsonSchema }, (written): z.output<Type> => {
-    const parsed = type.safeParse(parseYaml(written));
+    const parsed = type.safeParse(parsedYaml(written));
     if (parsed.success) return parsed.data;
+    if (parsed.error.issues.some(({ path }) => path.length === 0)) throw new Error(`write it like ${example}`);
     throw new Error(parsed.error.issues.flatMap((issue) => issueTexts(type, issue)).join("; "));
   });
+}
+
+/** Undefined for a text that is neither YAML nor JSON. */
+function parsedYaml(written: string): unknown {
+  try {
+    return parseYaml(written);
+  } catch {
+    return undefined;
+  }
 }
 
 /** `[0].retry.schedule`: where in the structure something is wrong. */
