@@ -9,8 +9,12 @@ import { wiredPublisher } from "./wired-publisher.ts";
 
 const deliversToParent = process.argv[2] === DEMO_DESTINATION;
 
-// Without its parent it has nobody to deliver to, and nobody would ever stop it.
-process.once("disconnect", () => process.kill(process.pid, "SIGTERM"));
+/** Longer than a stop takes. */
+const STOP_MS_MAX = 10_000;
+
+process.once("disconnect", endWithoutParent);
+// A parent that ended while this process was still loading may be told of no more.
+if (!process.connected) endWithoutParent();
 
 try {
   process.exitCode = await runCommand({ adapt });
@@ -19,6 +23,12 @@ try {
   process.exitCode = 1;
 }
 process.exit();
+
+/** Nobody is left to deliver to, and nobody would ever stop it: in good order if that is possible, else by force. */
+function endWithoutParent(): void {
+  process.kill(process.pid, "SIGTERM");
+  setTimeout(() => process.exit(1), STOP_MS_MAX).unref();
+}
 
 /** What the settings have no names for: a demo shows within seconds what may take longer at work. */
 function adapt(config: ServiceConfig): ServiceConfig {
