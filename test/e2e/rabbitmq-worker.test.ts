@@ -47,12 +47,16 @@ test("C1 C2 C3 C4 C5 C6 the worker's own table and variables: poison is isolated
     async () => (await statuses(it)) === "12:Dispatched 3:Failed 4:Pending 5:Dispatched",
   );
 
+  // The row is written before its line is: the log comes by a pipe, and later.
+  const deadLines = () =>
+    running.logs(({ event, eventId }) => event === "IntentDeadLettered" && eventId === idOf(3));
+  await until("its dead letter is logged", async () => deadLines().length > 0);
   const attempts = running.logs(({ event, eventId }) => event === "IntentRelayFailed" && eventId === idOf(3));
   assert.deepEqual(
     attempts.map(({ attempt }) => attempt),
     [1, 2, 3, 4, 5, 6],
   );
-  const [dead] = running.logs(({ event, eventId }) => event === "IntentDeadLettered" && eventId === idOf(3));
+  const [dead] = deadLines();
   assert.deepEqual([dead?.level, dead?.correlationId], ["error", CORRELATION]);
   assert.match(JSON.stringify(dead), /PatientLost/);
 
