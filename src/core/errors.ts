@@ -66,6 +66,14 @@ export const ERROR_CATALOGUE = {
     retryable: true,
     fix: "Find out what became of the ledger or the database; `outbox-relay adopt` goes on with what is there.",
   },
+  LOG_LOST: {
+    retryable: true,
+    fix: "Find out what became of the log; `outbox-relay log seek` begins anew at a place of your choice, `outbox-relay adopt` after a restore.",
+  },
+  SLOT_LOST: {
+    retryable: true,
+    fix: "The server threw away what was not read yet: `outbox-relay log reset` begins anew with a new slot; look for what is missing in between.",
+  },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
   IDENTITY_CHANGED: {
     retryable: false,

@@ -122,6 +122,8 @@ export interface RunRequest {
    * one of them pending, because it must not overtake. Bounded.
    */
   readonly exceptTypes: readonly string[];
+  /** Whether an event is in flight at this moment: a log need not show it again. Absent: nobody knows. */
+  readonly isInFlight?: (id: string) => boolean;
 }
 
 /**
@@ -291,6 +293,12 @@ export interface QueueStore {
 
   /** Deletes up to `rows` delivered events older than this. Returns how many. */
   prune(olderThanMs: number, rows: number): Promise<number>;
+
+  /**
+   * Calls back when there may be something to read, perhaps in vain, and as long as nobody stops it by what this
+   * returns. Absent where only a look tells.
+   */
+  watch?(onNews: () => void): () => void;
 
   /** Present where a claim is written into the row, as in the Open Outbox table. */
   readonly durableClaims: DurableClaims | null;

@@ -8,6 +8,10 @@ export interface RelayTables {
   readonly lanes: string;
   readonly holds: string;
   readonly failedEvents: string;
+  /** Events of logs that were passed and still wait: failed ones, and what waits behind them. */
+  readonly parked: string;
+  /** Events of logs that a ledger knows as delivered, until the reading comes by. */
+  readonly passed: string;
   readonly identity: string;
   readonly technicalEvents: string;
   readonly relayState: string;
@@ -25,6 +29,8 @@ export function relayTables(relaySchema: string): RelayTables {
     lanes: `${schema}.lanes`,
     holds: `${schema}.holds`,
     failedEvents: `${schema}.failed_events`,
+    parked: `${schema}.parked`,
+    passed: `${schema}.passed`,
     identity: `${schema}.identity`,
     technicalEvents: `${schema}.technical_events`,
     relayState: `${schema}.relay_state`,

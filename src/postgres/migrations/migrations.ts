@@ -3,6 +3,7 @@ import { ledgerMigration } from "./002-ledger.ts";
 import { pauseMigration } from "./003-pause.ts";
 import { resolutionsMigration } from "./004-resolutions.ts";
 import { takesMigration } from "./005-takes.ts";
+import { logsMigration } from "./006-logs.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
@@ -12,6 +13,7 @@ export const MIGRATIONS: readonly Migration[] = [
   pauseMigration,
   resolutionsMigration,
   takesMigration,
+  logsMigration,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
