@@ -3,6 +3,7 @@ import type { Figure, Scenario } from "./figure.ts";
 import { machine, printFigures } from "./report.ts";
 import { drainKafka } from "./scenarios/drain-kafka.ts";
 import { drainPostgres } from "./scenarios/drain-postgres.ts";
+import { insertCost } from "./scenarios/insert-cost.ts";
 import { latency } from "./scenarios/latency.ts";
 import { overhead } from "./scenarios/overhead.ts";
 import { publishers } from "./scenarios/publishers.ts";
@@ -10,6 +11,7 @@ import { publishers } from "./scenarios/publishers.ts";
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "drain-postgres": drainPostgres,
   "drain-kafka": drainKafka,
+  "insert-cost": insertCost,
   latency,
   overhead,
   publishers,

@@ -1,4 +1,5 @@
 import { loadDatabaseConfig } from "../config/load-config.ts";
+import { anchorLogs } from "../operations/log-adopt.ts";
 import { adopt } from "../postgres/adopt.ts";
 import { requireSchema } from "../postgres/migrations/migrate.ts";
 import { configSources } from "./config-sources.ts";
@@ -16,6 +17,12 @@ export async function adoptCommand(pipeline: string | undefined, options: AdoptO
   const lane = laneOf(options.lane);
   return await withDatabase(target, async (database) => {
     await requireSchema(database);
+    if (pipeline === undefined && lane === undefined) {
+      for (const { parked, source } of await anchorLogs(database)) {
+        const waiting = [...parked].map(([name, count]) => `${count} unread events of ${name}`).join(", ");
+        process.stdout.write(`${source}: begins at the present, with ${waiting || "nothing"} beside it\n`);
+      }
+    }
     const lanes = await adopt(database, {
       ...(pipeline === undefined ? {} : { pipeline }),
       ...(lane === undefined ? {} : { lane }),

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
+import { isLog } from "../config/presets.ts";
 import { filledRoute, restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
@@ -30,13 +31,16 @@ async function doctor(output: "text" | "json"): Promise<number> {
   const { examine } = await import("../operations/doctor/doctor.ts");
   const { redactor } = await import("../telemetry/redaction.ts");
   return await withDatabase(config.database, async (database) => {
-    const found = await new TableFinder(database, config.sources).find();
-    const tables = found.map(({ isThere, preset, schema, table }) => ({
-      schema,
-      table,
-      isThere,
-      isOpenOutbox: preset === "openoutbox",
-    }));
+    const found = await new TableFinder(database, config).find();
+    // What the doctor looks for in a queue, such as marks and their indexes, a log has no need of.
+    const tables = found
+      .filter(({ preset }) => !isLog(preset))
+      .map(({ isThere, preset, schema, table }) => ({
+        schema,
+        table,
+        isThere,
+        isOpenOutbox: preset === "openoutbox",
+      }));
     const findings = await examine({
       database,
       columns: config.sources.columns,

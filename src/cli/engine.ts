@@ -1,10 +1,12 @@
+import { ConfigProblems } from "../config/config-problems.ts";
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
-import type { FoundTable } from "../config/find-tables.ts";
-import { policyOf, routePolicyOf, type TablePolicy } from "../config/presets.ts";
+import { type FoundTable, sourceName } from "../config/find-tables.ts";
+import { isLog, policyOf, routePolicyOf, type TablePolicy } from "../config/presets.ts";
 import { filledRoute, type RouteConfig, restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
+import type { OutboxEvent } from "../core/event.ts";
 import { DEFAULT_LIMITS, type Limits } from "../core/limits.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { QueueStore } from "../ports/queue-store.ts";
@@ -37,22 +39,22 @@ export interface EngineParts {
 export function buildEngine({ config, store: outbox, publishers, tables, watch }: EngineParts): Engine {
   const backlogs: WatchedBacklog[] = [];
   const pipelines: PipelineEnds[] = [];
-  const policies = new Map(tables.map((table) => [nameOf(table), policyOf(table.preset, config.policy)]));
+  const policies = new Map(tables.map((table) => [sourceName(table), policyOf(table.preset, config.policy)]));
   const sources = tables.map((table) =>
     watchedSource(outbox.source(table), (pipeline, store: QueueStore) => {
-      const source = nameOf(table);
+      const source = sourceName(table);
       const ends = { pipeline, source, destination: pipeline.slice(`${source}->`.length) };
       pipelines.push(ends);
       backlogs.push({ pipeline, source, schema: table.schema, backlog: () => store.backlog() });
       return watch(ends);
     }),
   );
-  const byName = new Map(tables.map((table) => [nameOf(table), table]));
+  const byName = new Map(tables.map((table) => [sourceName(table), table]));
   const relay = createRelay({
     sources,
     ...destinationsOf(config, publishers),
     policies: (source) => sourcePolicy(config, byName.get(source)!, policies.get(source)!),
-    limits: { ...config.limits, ...sharedLimits(tables.length * publishers.size) },
+    limits: { ...config.limits, ...sharedLimits(pipelineCount(config, tables)) },
     timing: config.timing,
     lanes: config.lanes,
     instanceName: config.instanceName,
@@ -89,7 +91,10 @@ function pipelineEnd(destination: string, { routes, sources }: ServiceConfig): s
   return isWhole ? destination : `${destination}[${sources.only.toSorted().join(",")}]`;
 }
 
-const nameOf = ({ schema, table }: FoundTable): string => `${schema}.${table}`;
+function pipelineCount(config: ServiceConfig, tables: readonly FoundTable[]): number {
+  const ends = tables.map((table) => new Set(routesOf(config, table).map(({ destination }) => destination)).size);
+  return ends.reduce((sum, count) => sum + count, 0);
+}
 
 /**
  * The process's memory is the same however many pipelines there are, and each has buffers of its own besides: together
@@ -97,7 +102,7 @@ const nameOf = ({ schema, table }: FoundTable): string => `${schema}.${table}`;
  * because small transactions are slow ones.
  */
 function sharedLimits(pipelines: number): Partial<Limits> {
-  if (pipelines === 1) return {};
+  if (pipelines <= 1) return {};
   const { inFlightBytesMax, inFlightEventsMax } = DEFAULT_LIMITS;
   return {
     inFlightEventsMax: Math.max(1_000, Math.floor((2 * inFlightEventsMax) / (pipelines + 1))),
@@ -105,10 +110,27 @@ function sharedLimits(pipelines: number): Partial<Limits> {
   };
 }
 
+/** Where the events of a table go: those of a log to its subscriber, all others by the routes. */
+export function routesOf({ routes, sources, subscribers }: ServiceConfig, { subscriber }: FoundTable) {
+  if (subscriber === null) return restrictedTo(sources.only, routes);
+  return subscribers.filter(({ name }) => name === subscriber).map(({ route }) => route);
+}
+
+/** Throws where subscribers are configured and a table cannot have any. */
+export function requireRoutes(config: ServiceConfig, tables: readonly FoundTable[]): void {
+  const lost = tables.filter(({ preset }) => !isLog(preset)).filter((table) => routesOf(config, table).length === 0);
+  if (lost.length === 0 || config.subscribers.length === 0) return;
+  throw new ConfigProblems(
+    lost.map(
+      (table) =>
+        `${sourceName(table)} is a queue and can have no OUTBOX_SUBSCRIBERS: an event of a queue is marked and belongs to exactly one. Say with OUTBOX_ROUTES where its events go, or leave the table out`,
+    ),
+  );
+}
+
 function sourcePolicy(config: ServiceConfig, table: FoundTable, policy: TablePolicy): SourcePolicy {
-  const routes = restrictedTo(config.sources.only, config.routes);
   return {
-    routes: routes.map((route) => ofPreset(config, table, route)),
+    routes: routesOf(config, table).map((route) => ofPreset(config, table, route)),
     limits: { batchSize: policy.batchSize },
     timing: { pollIntervalMs: policy.pollIntervalMs },
   };
@@ -120,12 +142,18 @@ function ofPreset(config: ServiceConfig, table: FoundTable, route: RouteConfig):
   const filled = filledRoute(route, table, lacking);
   const { headers } = filled;
   return {
+    ...(table.isDebezium ? { topic: debeziumTopic } : {}),
     ...filled,
     destination: pipelineEnd(route.destination, config),
     retry,
     onExhausted,
     ...(idHeader === null ? {} : { headers: (event) => ({ [idHeader]: event.id, ...headers?.(event) }) }),
   };
+}
+
+/** By the kind of the aggregate, unless somebody says otherwise. */
+function debeziumTopic({ headers }: OutboxEvent): string {
+  return `outbox.event.${headers.aggregatetype ?? lacking("Debezium's topic")}`;
 }
 
 function lacking(what: string): never {

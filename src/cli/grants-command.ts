@@ -20,7 +20,7 @@ async function printGrants(role: string): Promise<number> {
   const { withDatabase } = await import("./with-database.ts");
   const { config } = await loadConfig(configSources());
   return await withDatabase(config.database, async (database) => {
-    const tables = (await new TableFinder(database, config.sources).find()).filter(({ isThere }) => isThere);
+    const tables = (await new TableFinder(database, config).find()).filter(({ isThere }) => isThere);
     if (tables.length === 0) {
       throw new Exit(EXIT.failed, ["no outbox table was found: look at OUTBOX_SCHEMAS and OUTBOX_TABLE"]);
     }

@@ -52,7 +52,7 @@ export function commands(end: End): Command {
     });
   program
     .command("migrate")
-    .description("create, update or remove the relay's own schema, or show its version")
+    .description("create, update or remove the relay's own schema, with the managed outboxes, or show its version")
     .argument("<action>", "up, down or status")
     .option("--sql", "print the statements instead of running them")
     .option("--to <version>", "stop at this version of the schema")

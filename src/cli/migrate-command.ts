@@ -1,9 +1,11 @@
-import { loadDatabaseConfig } from "../config/load-config.ts";
+import { loadDatabaseConfig, loadLogsConfig } from "../config/load-config.ts";
+import { managedTableSql } from "../postgres/managed/managed-table.sql.ts";
 import { migrateDown, migrateUp, migrationStatus, sqlOf } from "../postgres/migrations/migrate.ts";
 import type { Migration } from "../postgres/migrations/migration.ts";
 import type { Database } from "../postgres/pool.ts";
 import { configSources } from "./config-sources.ts";
 import { EXIT } from "./exit.ts";
+import { createAll } from "./postgres-outbox-store.ts";
 import { withDatabase } from "./with-database.ts";
 
 interface MigrateOptions {
@@ -19,16 +21,23 @@ export async function migrateCommand(action: MigrateAction, options: MigrateOpti
   const { database: target, relaySchema } = await loadDatabaseConfig(configSources(), {
     isOffline: options.sql ?? false,
   });
+  const logs = await loadLogsConfig(configSources());
   const to = options.to === undefined ? undefined : Number(options.to);
+  const hasManaged = action === "up" && to === undefined;
   if (options.sql) {
     if (action === "status") return await withDatabase(target, (database) => showStatus(database, options));
     print(sqlOf(action, relaySchema, to === undefined ? {} : { to }));
+    const managed = hasManaged ? logs.named.filter(({ preset }) => preset === "managed") : [];
+    for (const { schema, table } of managed)
+      print(`\n${managedTableSql({ ...logs.managed, table: { schema, table } })}`);
     return EXIT.ok;
   }
   return await withDatabase(target, async (database) => {
     if (action === "status") return await showStatus(database, options);
     const steps = action === "up" ? await migrateUp(database, to) : await migrateDown(database, to ?? 0);
+    const created = hasManaged ? await createAll(database, logs) : [];
     showSteps(action, relaySchema, steps);
+    for (const name of created) print(`${name}: created, a managed outbox\n`);
     return EXIT.ok;
   });
 }

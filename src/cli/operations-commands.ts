@@ -4,6 +4,7 @@ import { addDoctorCommand } from "./doctor-command.ts";
 import type { End } from "./exit.ts";
 import { addGrantsCommand } from "./grants-command.ts";
 import { addLanesCommands } from "./lanes-commands.ts";
+import { addLogCommands } from "./log-commands.ts";
 import { addPauseCommands } from "./pause-commands.ts";
 import { addSmokeCommand } from "./smoke-command.ts";
 import { addStatusCommand } from "./status-command.ts";
@@ -13,6 +14,7 @@ export function addOperationsCommands(program: Command, end: End): void {
   addStatusCommand(program, end);
   addPauseCommands(program, end);
   addLanesCommands(program, end);
+  addLogCommands(program, end);
   addDoctorCommand(program, end);
   addGrantsCommand(program, end);
   addSmokeCommand(program, end);

@@ -12,5 +12,13 @@ export interface OutboxStore {
   /** The tables to read, or what stands for one. */
   find(): Promise<readonly FoundTable[]>;
   source(table: FoundTable): QueueSource;
+  /** Does what has to be done now and then; what a person should know of these tables. */
+  upkeep(tables: readonly FoundTable[]): Promise<readonly Remark[]>;
   close(): Promise<void>;
+}
+
+export interface Remark {
+  readonly severity: "error" | "warning";
+  readonly what: string;
+  readonly fix: string;
 }

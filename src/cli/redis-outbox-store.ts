@@ -12,8 +12,9 @@ export function redisOutboxStore({ name, schema, url }: RedisStoreConfig): Outbo
     },
     migrate: async () => [],
     requireFit: async () => {},
-    find: async () => [{ schema, table: name, preset: "flag", isThere: true }],
+    find: async () => [{ schema, table: name, preset: "flag", subscriber: null, isDebezium: false, isThere: true }],
     source: ({ schema: group, table }) => redisSource({ url, name: table, sourceName: `${group}.${table}` }),
+    upkeep: async () => [],
     close: () => outbox.close(),
   };
 }

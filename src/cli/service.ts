@@ -1,6 +1,5 @@
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
-import type { FoundTable } from "../config/find-tables.ts";
-import { restrictedTo } from "../config/routes-config.ts";
+import { type FoundTable, sourceName } from "../config/find-tables.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
@@ -14,7 +13,7 @@ import type { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
 import { Repeats } from "../telemetry/repeats.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import { buildEngine, type Engine, type EngineParts } from "./engine.ts";
+import { buildEngine, type Engine, type EngineParts, requireRoutes, routesOf } from "./engine.ts";
 import type { OutboxStore } from "./outbox-store.ts";
 import { postgresOutboxStore } from "./postgres-outbox-store.ts";
 import { redisOutboxStore } from "./redis-outbox-store.ts";
@@ -52,6 +51,7 @@ export class Service {
   #tracing: Tracing | null = null;
   #stopped: Promise<void> | null = null;
   #operations: OperationTarget | null = null;
+  readonly #remarks = new Repeats(systemClock, 3_600_000);
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -143,7 +143,7 @@ export class Service {
       logger.warn("no schema has an outbox table; they are looked for again");
       return null;
     }
-    const publishers = await this.#openPublishers(tables.length);
+    const publishers = await this.#openPublishers(tables);
     if (this.#stopping.signal.aborted) {
       await closeAll(publishers);
       return null;
@@ -153,22 +153,23 @@ export class Service {
     this.#engine = engine;
     this.view.show(engine);
     this.#listen(engine);
-    const names = tables.map(({ schema, table, preset }) => `${schema}.${table} (${preset})`);
+    const names = tables.map((table) => `${sourceName(table)} (${table.preset})`);
     logger.info({ sources: names, destinations: [...publishers.keys()] }, "reading");
     return engine;
   }
 
   /** Those of the destinations that a route leads to. A guarantee that one of them cannot give is an error of the whole. */
-  async #openPublishers(tables: number): Promise<ReadonlyMap<string, Publisher>> {
-    const { destinations, lanes, routes, sources } = this.#options.config;
-    const wanted = new Set(restrictedTo(sources.only, routes).map(({ destination }) => destination));
+  async #openPublishers(tables: readonly FoundTable[]): Promise<ReadonlyMap<string, Publisher>> {
+    const { config } = this.#options;
+    const { destinations, lanes } = config;
+    const wanted = new Set(tables.flatMap((table) => routesOf(config, table)).map(({ destination }) => destination));
     const publishers = new Map<string, Publisher>();
     try {
       for (const destination of destinations.filter(({ name }) => wanted.has(name))) {
         const opened = await destination.open();
         const publisher = this.#tracing?.watch(opened, destination.kind) ?? opened;
         publishers.set(destination.name, publisher);
-        await this.#requireTransactions(destination, publisher, tables * lanes);
+        await this.#requireTransactions(destination, publisher, tables.length * lanes);
       }
       return publishers;
     } catch (error) {
@@ -221,6 +222,7 @@ export class Service {
   async #find(): Promise<readonly FoundTable[]> {
     const found = await this.#store.find();
     this.view.polled();
+    requireRoutes(this.#options.config, found);
     return found;
   }
 
@@ -228,11 +230,16 @@ export class Service {
   async #lookForTables(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      await this.#upkeep();
       const isComplete = this.#tables.length > 0 && this.#tables.every(({ isThere }) => isThere);
       await systemClock.sleep(isComplete ? LOOK_EVERY_MS.complete : LOOK_EVERY_MS.incomplete, signal);
       if (signal.aborted) return;
       // A database that cannot be asked is told of by the sources.
-      const found = await this.#find().catch(() => null);
+      const found = await this.#find().catch((error: unknown) => {
+        const reason = reasonOf(error);
+        if (isRelayError(error, "CONFIG_INVALID")) this.#options.logger.error({ reason }, "a new table is not read");
+        return null;
+      });
       if (found === null || signal.aborted) continue;
       if (isSame(found, this.#tables)) {
         this.#tables = found;
@@ -241,6 +248,22 @@ export class Service {
       this.#options.logger.info("the list of tables has changed");
       const engine = await this.#renew(found);
       if (!signal.aborted) await engine?.relay.start();
+    }
+  }
+
+  /** What a person should know is told, again after an hour if it is still so. */
+  async #upkeep(): Promise<void> {
+    const { logger } = this.#options;
+    try {
+      for (const { fix, severity, what } of await this.#store.upkeep(this.#tables)) {
+        const repeated = this.#remarks.count(what);
+        if (repeated !== null) logger[severity === "error" ? "error" : "warn"]({ fix, repeated }, what);
+      }
+    } catch (error) {
+      const reason = reasonOf(error);
+      const repeated = this.#remarks.count(reason);
+      if (repeated !== null)
+        logger.error({ reason, repeated }, "the upkeep of a managed outbox failed; it is tried again");
     }
   }
 
@@ -299,7 +322,7 @@ class Refused extends RelayError {
 function isSame(found: readonly FoundTable[], served: readonly FoundTable[]): boolean {
   const keys = (tables: readonly FoundTable[]) =>
     tables
-      .map(({ schema, table, preset }) => JSON.stringify([schema, table, preset]))
+      .map((table) => JSON.stringify([sourceName(table), table.preset, table.isDebezium]))
       .sort()
       .join();
   return keys(found) === keys(served);

@@ -11,6 +11,7 @@ const ROLES = [
   "correlationId",
   "createdAt",
   "order",
+  "xid",
   "flags",
   "status",
   "nextAttemptAt",
@@ -20,9 +21,13 @@ const ROLES = [
 
 const REQUIRED: ReadonlySet<string> = new Set(["id", "type", "payload", "order", "flags"]);
 
-/** `key=none` says that the table has no such column although one of the usual names is there. */
+/**
+ * `key=none` says that the table has no such column although one of the usual names is there. In a log one rather says
+ * `position` for what is the order in a queue.
+ */
 export function columnsConfig(written: Readonly<Record<string, string>> | undefined, problems: string[]): ColumnNames {
   const entries = Object.entries(written ?? {}).map(([role, column]): [string, unknown] => {
+    if (role === "position") return ["order", column];
     if (!(ROLES as readonly string[]).includes(role)) {
       const nearest = nearestName(role, ROLES);
       const hint = nearest === undefined ? "" : `, did you mean ${nearest}?`;

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Setting } from "./setting.ts";
 import type { SETTINGS } from "./settings.ts";
-import type { WrittenDestinations, WrittenRoute } from "./written-routes.ts";
+import type { WrittenDestinations, WrittenRoute, WrittenSubscriber } from "./written-routes.ts";
 
 /** What a program may write for a setting: its own type, or the text that the environment would hold. */
 type Writable<Value> =
@@ -13,7 +13,7 @@ type Writable<Value> =
           ? readonly string[] | string
           : Value extends string
             ? Value
-            : Value extends WrittenDestinations | readonly WrittenRoute[]
+            : Value extends WrittenDestinations | readonly WrittenRoute[] | readonly WrittenSubscriber[]
               ? Value
               : Readonly<Record<string, string>>)
   | undefined;

@@ -44,7 +44,7 @@ export const sourceSettings = {
   OUTBOX_COLUMNS: setting(
     "sources.columns",
     pairs().optional(),
-    "Columns under names of their own: id=No,type=kind,flags=done+sent (id, type, key, payload, headers, correlationId, createdAt, order, flags, status, nextAttemptAt, attempts, lastError)",
+    "Columns under names of their own: id=No,type=kind,flags=done+sent (id, type, key, payload, headers, correlationId, createdAt, order, flags, status, nextAttemptAt, attempts, lastError; of a log position and xid)",
   ),
   POLL_INTERVAL_MS: setting(
     "sources.pollInterval",

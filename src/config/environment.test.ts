@@ -33,6 +33,10 @@ test("A14 without any variable the documented defaults hold", () => {
       METRICS_PUSH_INTERVAL: 15_000,
       OTEL_TRACES_SAMPLER_ARG: 0.01,
       LANES: 4,
+      LOG_START: "beginning",
+      MANAGED_PAYLOAD: "text",
+      MANAGED_PARTITION: "day",
+      MANAGED_WAKE_UP: false,
     },
   );
 });

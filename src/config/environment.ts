@@ -10,7 +10,7 @@ export type ReadText = (path: string) => string;
 export const CONFIG_FILE_VARIABLE = "OUTBOX_RELAY_CONFIG";
 
 /** The beginnings of names in which an unknown one is probably a slip. */
-const OUR_NAMESPACES = /^(?:(?:KAFKA|OUTBOX|RETRY|TOPICS?|LEASE|POLL)_|OutboxDispatcher__)/;
+const OUR_NAMESPACES = /^(?:(?:KAFKA|OUTBOX|RETRY|TOPICS?|LEASE|POLL|MANAGED|SUBSCRIBER)_|OutboxDispatcher__)/;
 /** What Kubernetes puts into every container for each service of the namespace. */
 const INJECTED = /_SERVICE_(?:HOST|PORT)|_PORT(?:_\d+_(?:TCP|UDP).*)?$/;
 /** Further away than this, it is a variable of somebody else's. */

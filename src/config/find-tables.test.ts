@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
 import { type Database, openDatabase } from "../postgres/pool.ts";
-import { TableFinder } from "./find-tables.ts";
+import { sourceName, TableFinder } from "./find-tables.ts";
 import type { ServiceConfig } from "./service-config.ts";
 
 let server: PostgresServer;
@@ -27,18 +27,29 @@ after(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-async function found(sources: Partial<ServiceConfig["sources"]>): Promise<string[]> {
+const NO_LOGS: ServiceConfig["logs"] = {
+  named: [],
+  walPreset: null,
+  start: "beginning",
+  lagMaxMs: null,
+  managed: { payload: "text", partition: "1 day", wakeUp: false },
+};
+
+async function found(
+  sources: Partial<ServiceConfig["sources"]>,
+  { logs = {}, subscribers = [] }: { logs?: Partial<ServiceConfig["logs"]>; subscribers?: string[] } = {},
+): Promise<string[]> {
   const finder = new TableFinder(database, {
-    schemas: [],
-    tables: [],
-    columns: {},
-    claimLeaseMs: null,
-    only: [],
-    ...sources,
+    sources: { schemas: [], tables: [], columns: {}, claimLeaseMs: null, only: [], ...sources },
+    logs: { ...NO_LOGS, ...logs },
+    subscribers: subscribers.map((name) => ({ name }) as ServiceConfig["subscribers"][number]),
   });
   const tables = await finder.find();
   assert.deepEqual(await finder.find(), tables, "a second look finds the same");
-  return tables.map(({ schema, table, preset, isThere }) => `${schema}.${table} ${isThere ? preset : "missing"}`);
+  return tables.map((it) => {
+    const kind = it.isDebezium ? `${it.preset} (debezium)` : it.preset;
+    return `${sourceName(it)} ${it.isThere ? kind : "missing"}`;
+  });
 }
 
 test("A15 the schemas' tables are found under all usual names, and their kind is told by their columns", async () => {
@@ -72,4 +83,32 @@ test("A7 what is not there is listed under the name that it should have", async 
 test("A6 a table under a name of its own is found, by its own column names", async () => {
   const columns = { flags: ["done"] };
   assert.deepEqual(await found({ tables: ["billing.mine"], columns }), ["billing.mine flag"]);
+});
+
+test("D9 a managed outbox is known by its columns, other logs by their names, each once for every subscriber", async () => {
+  await server.query(`
+    create schema logs;
+    create table logs.outbox (id bigint, xid xid8, event_id uuid, event_type text, event_key text, payload text,
+      headers jsonb, correlation_id text, traceparent text, tracestate text, created_at timestamptz);
+    create table logs.events (position bigint, event_type text, data jsonb);
+    create table logs.outboxevent (id uuid, aggregatetype text, aggregateid text, type text, payload jsonb)`);
+  const named: ServiceConfig["logs"]["named"] = [
+    { schema: "logs", table: "events", preset: "tail" },
+    { schema: "logs", table: "outboxevent", preset: "wal" },
+    { schema: "message", table: "shop", preset: "wal" },
+    { schema: "logs", table: "later", preset: "managed" },
+  ];
+  assert.deepEqual(await found({ schemas: ["logs"] }, { logs: { named } }), [
+    "logs.events tail",
+    "logs.outbox managed",
+    "logs.outboxevent wal (debezium)",
+    "message.shop wal",
+    "logs.later missing",
+  ]);
+  const plain = await found({}, { logs: { named, walPreset: "plain" } });
+  assert.ok(plain.includes("logs.outboxevent wal"), String(plain));
+  assert.deepEqual(
+    await found({ schemas: ["shop"] }, { logs: { named: named.slice(0, 1) }, subscribers: ["a", "b"] }),
+    ["logs.events@a tail", "logs.events@b tail", "shop.outbox flag", "shop.outbox_events worker"],
+  );
 });

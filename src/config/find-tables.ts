@@ -1,45 +1,73 @@
-import { parseTableName } from "../postgres/identifiers.ts";
+import { parseTableName, type TableName } from "../postgres/identifiers.ts";
+import { isManagedOutbox } from "../postgres/managed/managed-names.ts";
 import type { Database } from "../postgres/pool.ts";
 import { transaction } from "../postgres/transaction.ts";
 import { isOpenOutbox } from "../sources/openoutbox/openoutbox-table.ts";
+import { MESSAGE_SCHEMA } from "../sources/postgres/log/log-preset.ts";
 import { OUTBOX_TABLES, readShape } from "../sources/postgres/table-discovery.ts";
-import type { TablePreset } from "./presets.ts";
+import type { NamedLog } from "./logs-config.ts";
+import { isLog, type TablePreset } from "./presets.ts";
 import type { ServiceConfig } from "./service-config.ts";
 
-/** A table to be read, or one that should be there and is not. */
+/** A table to be read, or one that should be there and is not. Of a log, it is there once for each subscriber. */
 export interface FoundTable {
   readonly schema: string;
   readonly table: string;
   readonly preset: TablePreset;
+  /** Who reads the log; null for a queue, and where a log has only the routes. */
+  readonly subscriber: string | null;
+  /** Whether rows in the write-ahead log become messages by Debezium's rules. */
+  readonly isDebezium: boolean;
   readonly isThere: boolean;
 }
 
+/** The name of its source: progress is kept under it. */
+export function sourceName({ schema, table, subscriber }: FoundTable): string {
+  return `${schema}.${table}${subscriber === null ? "" : `@${subscriber}`}`;
+}
+
+type Look = Pick<ServiceConfig, "sources" | "logs" | "subscribers">;
+type Catalogued = TableName & { readonly columns: readonly string[] };
+
 const OPEN_OUTBOX_TABLE = "openoutbox_events";
+/** Of the table that Debezium's outbox router reads. */
+const DEBEZIUM_COLUMNS = ["id", "aggregatetype", "aggregateid", "type", "payload"];
 const TABLE_NAMES = [...OUTBOX_TABLES, OPEN_OUTBOX_TABLE];
 
 /** Finds the tables again and again, and looks closely only at those that are new or have changed. */
 export class TableFinder {
   readonly #database: Database;
   readonly #sources: ServiceConfig["sources"];
+  readonly #logs: ServiceConfig["logs"];
+  readonly #subscribers: readonly string[];
   readonly #presets = new Map<string, TablePreset>();
 
-  constructor(database: Database, sources: ServiceConfig["sources"]) {
+  constructor(database: Database, { logs, sources, subscribers }: Look) {
     this.#database = database;
     this.#sources = sources;
+    this.#logs = logs;
+    this.#subscribers = subscribers.map(({ name }) => name);
   }
 
   /**
-   * Every table of the configured schemas under one of the usual names, and the table that was named. What is missing is
-   * listed too, under the name it should have, so that it is told of and begins by itself when it appears.
+   * Every table of the configured schemas under one of the usual names, and the tables that were named. What is missing
+   * is listed too, under the name it should have, so that it is told of and begins by itself when it appears.
    */
   async find(): Promise<readonly FoundTable[]> {
     const { schemas, tables } = this.#sources;
-    const named = tables.map(parseTableName);
+    const named = [
+      ...tables.map(parseTableName),
+      ...this.#logs.named.filter(({ schema }) => schema !== MESSAGE_SCHEMA),
+    ];
     const rows = await this.#catalogue(named);
-    const found: FoundTable[] = [];
-    for (const { schema, table, columns } of rows) {
-      found.push({ schema, table, preset: await this.#presetOf(schema, table, columns), isThere: true });
+    const found: Omit<FoundTable, "subscriber">[] = [];
+    for (const row of rows) {
+      const preset = this.#logOf(row)?.preset ?? (await this.#presetOf(row));
+      const { schema, table } = row;
+      found.push({ schema, table, preset, isDebezium: preset === "wal" && this.#isDebezium(row), isThere: true });
     }
+    const messages = this.#logs.named.filter(({ schema }) => schema === MESSAGE_SCHEMA);
+    found.push(...messages.map((it) => ({ ...it, isDebezium: false, isThere: true })));
     const missing = [
       ...(schemas === "*" ? [] : schemas.filter((schema) => !found.some((it) => it.schema === schema))).map(
         (schema) => ({
@@ -49,10 +77,28 @@ export class TableFinder {
       ),
       ...named.filter(({ schema, table }) => !found.some((it) => it.schema === schema && it.table === table)),
     ];
-    return [...found, ...missing.map((it) => ({ ...it, preset: presetOfName(it.table), isThere: false }))];
+    const absent = missing.map(({ schema, table }) => {
+      const preset = this.#logOf({ schema, table })?.preset ?? presetOfName(table);
+      return { schema, table, preset, isDebezium: this.#logs.walPreset === "debezium", isThere: false };
+    });
+    return [...found, ...absent].flatMap((it) => this.#bySubscriber(it));
   }
 
-  async #catalogue(named: readonly { schema: string; table: string }[]) {
+  #bySubscriber(table: Omit<FoundTable, "subscriber">): FoundTable[] {
+    if (!isLog(table.preset) || this.#subscribers.length === 0) return [{ ...table, subscriber: null }];
+    return this.#subscribers.map((subscriber) => ({ ...table, subscriber }));
+  }
+
+  #logOf({ schema, table }: TableName): NamedLog | undefined {
+    return this.#logs.named.find((log) => log.schema === schema && log.table === table);
+  }
+
+  #isDebezium({ columns }: Catalogued): boolean {
+    const { walPreset } = this.#logs;
+    return walPreset === null ? DEBEZIUM_COLUMNS.every((it) => columns.includes(it)) : walPreset === "debezium";
+  }
+
+  async #catalogue(named: readonly TableName[]): Promise<Catalogued[]> {
     const { schemas } = this.#sources;
     const settings = {
       context: this.#database.errorContext("looking for outbox tables"),
@@ -76,8 +122,9 @@ export class TableFinder {
     }));
   }
 
-  async #presetOf(schema: string, table: string, columns: readonly string[]): Promise<TablePreset> {
+  async #presetOf({ schema, table, columns }: Catalogued): Promise<TablePreset> {
     if (isOpenOutbox(columns)) return "openoutbox";
+    if (isManagedOutbox(columns)) return "managed";
     const key = JSON.stringify([schema, table, columns]);
     const known = this.#presets.get(key);
     if (known !== undefined) return known;

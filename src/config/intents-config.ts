@@ -10,7 +10,7 @@ import type { Settings } from "./settings.ts";
 
 /**
  * Where events go. With intent relays, only what they take and what a written route takes: an intent without a relay is
- * to be told, not sent somewhere as it is.
+ * to be told, not sent somewhere as it is. Beside subscribers of logs, too, what is in a queue goes only where a route says.
  */
 export function waysConfig(
   settings: Settings,
@@ -18,13 +18,14 @@ export function waysConfig(
   problems: string[],
 ): { readonly destinations: readonly DestinationConfig[]; readonly routes: readonly RouteConfig[] } {
   const { KAFKA_BROKERS, OUTBOX_DESTINATION, OUTBOX_DESTINATIONS, OUTBOX_ROUTES, RABBITMQ_HOST } = settings;
+  const hasSubscribers = settings.OUTBOX_SUBSCRIBERS !== undefined;
   const isConfigured = [KAFKA_BROKERS, OUTBOX_DESTINATION, OUTBOX_DESTINATIONS, RABBITMQ_HOST].some(
     (it) => it !== undefined,
   );
   const bringsAll = relays.length > 0 && relays.every(({ relay }) => "url" in relay.target);
   const configured = bringsAll && !isConfigured ? [] : destinationsConfig(settings, problems);
   const destinations = [...configured, ...intentDestinations(relays, configured, settings, problems)];
-  const isUnrouted = relays.length > 0 && OUTBOX_ROUTES === undefined;
+  const isUnrouted = (relays.length > 0 || hasSubscribers) && OUTBOX_ROUTES === undefined;
   const written = isUnrouted ? [] : routesConfig(settings, destinations, problems);
   refuseRivals(relays, written, problems);
   const routes = [...intentRoutes(relays, destinations, problems), ...written];

@@ -7,6 +7,7 @@ import { ConfigProblems } from "./config-problems.ts";
 import { databaseConfig } from "./database-config.ts";
 import { CONFIG_FILE_VARIABLE, type Environment } from "./environment.ts";
 import { loadIntentRelays } from "./intent-relays.ts";
+import { type LogsConfig, logsConfig } from "./logs-config.ts";
 import { type ReadSettings, readSettings } from "./read-settings.ts";
 import { type ServiceConfig, serviceConfig } from "./service-config.ts";
 import { SETTING_NAMES, type SettingName, settingOf } from "./settings.ts";
@@ -78,6 +79,17 @@ export async function loadDatabaseConfig(
     }
     if (problems.length > 0) throw new ConfigProblems(problems);
     return { database, relaySchema, secrets: read.secrets };
+  });
+}
+
+/** The logs that the settings name, for a command that creates them. */
+export async function loadLogsConfig(sources: ConfigSources): Promise<LogsConfig> {
+  const read = await loadSettings(sources);
+  return naming(read, () => {
+    const problems: string[] = [];
+    const logs = logsConfig(read.settings, problems);
+    if (problems.length > 0) throw new ConfigProblems(problems);
+    return logs;
   });
 }
 

@@ -7,10 +7,11 @@ import {
   schedule,
 } from "../core/retry-policy.ts";
 
+import type { LogPreset } from "../sources/postgres/log/log-preset.ts";
 import type { SettingName } from "./settings.ts";
 
-/** What a table is, by its columns. */
-export type TablePreset = "flag" | "worker" | "intent" | "openoutbox";
+/** What a table is, by its columns or because somebody said so. */
+export type TablePreset = "flag" | "worker" | "intent" | "openoutbox" | LogPreset;
 
 /** What is set on purpose. It wins over whatever the table's preset says. */
 export interface ExplicitPolicy {
@@ -31,6 +32,14 @@ export interface TablePolicy {
   readonly idHeader: string | null;
 }
 
+const LOG: TablePolicy = {
+  pollIntervalMs: 500,
+  batchSize: 500,
+  retry: RETRY_PRESETS.flag,
+  onExhausted: "park",
+  idHeader: null,
+};
+
 const PRESETS: Readonly<Record<TablePreset, TablePolicy>> = {
   flag: { pollIntervalMs: 500, batchSize: 500, retry: RETRY_PRESETS.flag, onExhausted: "park", idHeader: null },
   worker: { pollIntervalMs: 5_000, batchSize: 100, retry: RETRY_PRESETS.worker, onExhausted: "park", idHeader: null },
@@ -42,7 +51,14 @@ const PRESETS: Readonly<Record<TablePreset, TablePolicy>> = {
     onExhausted: "skip",
     idHeader: "X-Event-ID",
   },
+  managed: LOG,
+  tail: LOG,
+  wal: LOG,
 };
+
+export function isLog(preset: TablePreset): preset is LogPreset {
+  return preset === "managed" || preset === "tail" || preset === "wal";
+}
 
 export function policyOf(preset: TablePreset, explicit: ExplicitPolicy): TablePolicy {
   const own = PRESETS[preset];

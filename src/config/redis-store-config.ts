@@ -12,6 +12,17 @@ export interface RedisStoreConfig {
 
 const DEFAULT_NAME = "outbox";
 
+const OF_A_DATABASE = [
+  "OUTBOX_SCHEMAS",
+  "OUTBOX_TABLE",
+  "OUTBOX_MANAGED",
+  "OUTBOX_EVENT_TABLES",
+  "OUTBOX_WAL",
+  "OUTBOX_SUBSCRIBERS",
+  "DATABASE_URL",
+  "RETENTION",
+] as const;
+
 /** Null where the events wait in the database, or when `problems` say what is wrong. */
 export function redisStoreConfig(settings: Settings, problems: string[]): RedisStoreConfig | null {
   const { OUTBOX_STORE: written } = settings;
@@ -29,7 +40,7 @@ export function redisStoreConfig(settings: Settings, problems: string[]): RedisS
       `OUTBOX_STORE has the name ${JSON.stringify(name)}: write 1 to 100 characters, no space and no brace`,
     );
   }
-  for (const other of ["OUTBOX_SCHEMAS", "OUTBOX_TABLE", "DATABASE_URL", "RETENTION"] as const) {
+  for (const other of OF_A_DATABASE) {
     if (settings[other] === undefined) continue;
     problems.push(
       `OUTBOX_STORE and ${other} are both set: the events wait in Redis or in a database, keep one of them`,

@@ -20,6 +20,8 @@ const GROUPS: Readonly<Record<string, string>> = {
   metrics: "Metrics",
   tracing: "Traces",
   sources: "Sources",
+  managed: "Managed outboxes",
+  subscribers: "Subscribers of logs",
   intents: "Intent relays",
   relay: "The relay",
   destination: "The destination",

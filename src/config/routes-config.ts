@@ -55,11 +55,13 @@ export function routesConfig(
   const routes = (written ?? [{}]).map((route, index) =>
     routeConfig(route, written === undefined ? "" : `routes[${index}].`, settings, destinations, problems),
   );
-  checkRoutes(routes, destinations, problems);
+  const problem = routesProblem(routes, destinations);
+  if (problem !== null) problems.push(problem);
   return routes;
 }
 
-function routeConfig(
+/** `place` is where it is written, for complaints. */
+export function routeConfig(
   route: WrittenRoute,
   place: string,
   settings: Settings,
@@ -137,15 +139,19 @@ function compiled(text: string | undefined, name: string, problems: string[]): T
   }
 }
 
-/** Unknown destinations, fields, and routes that nothing can reach. */
-function checkRoutes(routes: readonly RouteConfig[], destinations: readonly DestinationConfig[], problems: string[]) {
+/** Unknown destinations, fields, and routes that nothing can reach. Null when all is well. */
+export function routesProblem(
+  routes: readonly RouteConfig[],
+  destinations: readonly DestinationConfig[],
+): string | null {
   try {
     compileRoutes(
       routes.map(({ destination, types, when }) => ({ destination, when, ...(types === null ? {} : { types }) })),
       destinations.map(({ name }) => name),
     );
+    return null;
   } catch (error) {
-    problems.push(reasonOf(error).replace(/ \[CONFIG_INVALID\].*$/, ""));
+    return reasonOf(error).replace(/ \[CONFIG_INVALID\].*$/, "");
   }
 }
 

@@ -11,12 +11,14 @@ import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import type { LoadedIntentRelay } from "./intent-relays.ts";
 import { intentSecrets, waysConfig } from "./intents-config.ts";
 import { databaseTimeoutsFor, publishTimeoutFor, timingFor } from "./lease-timing.ts";
+import { type LogsConfig, logsConfig } from "./logs-config.ts";
 import { pauseMs } from "./pause.ts";
 import type { ExplicitPolicy } from "./presets.ts";
 import type { ReadSettings } from "./read-settings.ts";
 import { type RedisStoreConfig, redisStoreConfig } from "./redis-store-config.ts";
 import type { RouteConfig } from "./routes-config.ts";
 import type { Settings } from "./settings.ts";
+import { type SubscriberConfig, subscribersConfig } from "./subscribers-config.ts";
 import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
 import { durationText } from "./value-types.ts";
 
@@ -43,7 +45,10 @@ export interface ServiceConfig {
   };
   /** At least one. */
   readonly destinations: readonly DestinationConfig[];
+  /** Of queues, and of logs that have no subscribers. */
   readonly routes: readonly RouteConfig[];
+  readonly logs: LogsConfig;
+  readonly subscribers: readonly SubscriberConfig[];
   readonly policy: ExplicitPolicy;
   readonly lanes: number;
   readonly limits: Partial<Limits>;
@@ -79,6 +84,8 @@ export function serviceConfig(
     store: redisStoreConfig(settings, problems),
     destinations,
     routes,
+    logs: logsConfig(settings, problems),
+    subscribers: subscribersConfig(settings, destinations, problems),
     policy: explicitPolicy(settings, problems),
     lanes: settings.LANES,
     limits: limitsConfig(settings),
@@ -110,7 +117,8 @@ function publishTimeoutOf({ PUBLISH_TIMEOUT }: Settings, leaseMs: number, proble
 }
 
 function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: string[]): ServiceConfig["sources"] {
-  const { OUTBOX_SCHEMAS, OUTBOX_TABLE } = settings;
+  const { OUTBOX_EVENT_TABLES, OUTBOX_MANAGED, OUTBOX_SCHEMAS, OUTBOX_TABLE, OUTBOX_WAL } = settings;
+  const sources = [OUTBOX_SCHEMAS, OUTBOX_TABLE, OUTBOX_MANAGED, OUTBOX_EVENT_TABLES, OUTBOX_WAL];
   const columns = columnsConfig(settings.OUTBOX_COLUMNS, problems);
   const claimLeaseMs = settings.LEASE_TIMEOUT ?? null;
   const own = { columns, claimLeaseMs, only: [...new Set(settings.OUTBOX_ONLY)] };
@@ -120,10 +128,12 @@ function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: stri
   }
   for (const schema of OUTBOX_SCHEMAS ?? []) checked(problems, "OUTBOX_SCHEMAS", () => quoteIdentifier(schema));
   if (OUTBOX_TABLE !== undefined) checked(problems, "OUTBOX_TABLE", () => parseTableName(OUTBOX_TABLE));
-  if (isOpenOutbox && OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined)
-    return { schemas: [], tables: ["public.openoutbox_events"], ...own };
-  if (OUTBOX_SCHEMAS === undefined && OUTBOX_TABLE === undefined) {
-    problems.push("The sources are missing: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE to schema.table");
+  const isNothingNamed = sources.every((it) => it === undefined);
+  if (isOpenOutbox && isNothingNamed) return { schemas: [], tables: ["public.openoutbox_events"], ...own };
+  if (isNothingNamed) {
+    problems.push(
+      "The sources are missing: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE, OUTBOX_MANAGED or OUTBOX_EVENT_TABLES to schema.table",
+    );
   }
   const tables = OUTBOX_TABLE === undefined ? [] : [OUTBOX_TABLE];
   return { schemas: isAll ? "*" : [...new Set(OUTBOX_SCHEMAS)], tables, ...own };

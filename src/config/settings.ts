@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { destinationSettings, failureSettings, kafkaSettings, sourceSettings } from "./delivery-settings.ts";
 import { httpSettings } from "./http-settings.ts";
+import { logSettings } from "./log-settings.ts";
 import { natsSettings } from "./nats-settings.ts";
 import { rabbitSettings } from "./rabbitmq-settings.ts";
 import { redisSettings } from "./redis-settings.ts";
@@ -14,6 +15,7 @@ export const SETTINGS = {
   ...processSettings,
   ...telemetrySettings,
   ...sourceSettings,
+  ...logSettings,
   ...destinationSettings,
   ...kafkaSettings,
   ...rabbitSettings,

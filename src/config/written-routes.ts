@@ -34,6 +34,19 @@ export type WrittenRoute = z.output<typeof writtenRoute>;
 
 export const writtenRoutes = z.array(writtenRoute).min(1).max(1_000);
 
+/** Who reads a log: a route with a name and progress of its own. */
+const writtenSubscriber = writtenRoute.extend({
+  name: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]{0,30}$/, "a name of at most 31 small letters, digits, - and _")
+    .describe("Its progress is kept under it: whoever renames it begins anew"),
+  start: z.string().optional().describe("Where it begins: beginning, now, or a time; LOG_START by default"),
+});
+
+export type WrittenSubscriber = z.output<typeof writtenSubscriber>;
+
+export const writtenSubscribers = z.array(writtenSubscriber).min(1).max(100);
+
 /** A destination by its name, with the settings that `destination` has. */
 export const writtenDestinations = z.record(
   z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/i, "a name of letters, digits, - and _"),

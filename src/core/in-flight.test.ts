@@ -7,8 +7,10 @@ test("an id that an earlier run claimed is excluded while it is in flight and un
   const set = new InFlightSet();
   set.add("a", 1);
   set.beginRun(2);
+  assert.equal(set.has("a"), true);
   set.remove("a");
   assert.equal(set.excludes("a"), true);
+  assert.equal(set.has("a"), false, "it is in flight no more");
   set.endRun();
   assert.equal(set.excludes("a"), false);
 });

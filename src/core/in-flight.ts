@@ -26,6 +26,11 @@ export class InFlightSet {
     return this.#runOf.has(id) || this.#lingering.has(id);
   }
 
+  /** True while the id is in flight, whatever the open run shows. */
+  has(id: string): boolean {
+    return this.#runOf.has(id);
+  }
+
   add(id: string, run: number): void {
     this.#runOf.set(id, run);
   }

@@ -4,7 +4,8 @@ import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { statement, transaction } from "../postgres/transaction.ts";
 import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
-import { type EventSource, eventSources, type OperationTarget } from "./event-source.ts";
+import { type EventSource, eventSources, type OperationTarget, parkedEvents } from "./event-source.ts";
+import { knownPipelines } from "./pipelines.ts";
 
 /** Who changes something, and why. It stays with the dead letter. */
 export interface Author {
@@ -60,13 +61,15 @@ export async function changeDeadLetters(
   const { database } = target;
   const chosen = await choose(database, choice);
   const { usable, broken } = await eventSources(target);
+  const logs = (await knownPipelines(database)).filter(({ log }) => log !== null);
   const left: { source: string; id: string; reason: string }[] = [];
   let done = 0;
   let seen = 0;
   for (const letters of batchesOf(chosen)) {
     const { source: name, pipeline } = letters[0]!;
     const ids = letters.map(({ id }) => id);
-    const source = usable.find((it) => it.name === name);
+    const log = logs.find((it) => it.pipeline === pipeline);
+    const source = log === undefined ? usable.find((it) => it.name === name) : parkedEvents(database, log, pipeline);
     const why = broken.find((it) => it.source === name)?.reason ?? "its table is gone";
     const changed =
       source === undefined

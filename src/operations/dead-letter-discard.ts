@@ -34,7 +34,7 @@ export async function discardDeadLetters(
  * again and is left alone; where the row itself says dead, it may stay as it is.
  */
 async function discardBatch(session: Session, holds: string, { source, pipeline, ids }: Batch) {
-  const { table, givenUp, setAside } = source;
+  const { table, givenUp, isParked, setAside } = source;
   const held = await session.rows(
     `select event_id from ${holds} where pipeline = $1 and event_id = any($2::text[]) and state = 'dead'
      order by event_id for update`,
@@ -43,7 +43,9 @@ async function discardBatch(session: Session, holds: string, { source, pipeline,
   const wanted = `${table.id} = any($1::text[]::${table.idType}[])`;
   const isWaiting = givenUp === null ? table.unsettled : `(${table.unsettled} and not ${givenUp})`;
   const heldIds = held.map((row) => row[0] ?? "");
-  if (setAside !== null) {
+  if (isParked) {
+    await session.rows(`delete from ${table.quotedName} t where ${wanted} and ${isWaiting}`, [heldIds]);
+  } else if (setAside !== null) {
     await session.rows(`update ${table.quotedName} t set ${setAside} where ${wanted} and ${isWaiting}`, [heldIds]);
   }
   const waiting = await session.rows(

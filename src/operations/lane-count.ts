@@ -1,23 +1,14 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { isRelayError, RelayError } from "../core/errors.ts";
+import { RelayError } from "../core/errors.ts";
 import { moveSlots } from "../postgres/identity.ts";
 import { writeSettings } from "../postgres/lanes.ts";
-import { postgresMembership } from "../postgres/membership.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { transaction } from "../postgres/transaction.ts";
 import { eventSources, type OperationTarget } from "./event-source.ts";
+import { type HandOverOptions, lockFreeLanes, onceHandedOver } from "./hand-over.ts";
 import type { KnownPipeline } from "./pipelines.ts";
 
 export const LANES_MAX = 1_024;
-const LOOK_MS = 200;
-
-interface LaneCountOptions {
-  /** How long instances may take to hand their lanes over. */
-  readonly timeoutMs: number;
-  /** Told again and again how many lanes are still owned. */
-  readonly onWait?: (owned: number) => void;
-}
 
 export interface LaneCountChange {
   readonly pipeline: string;
@@ -34,7 +25,7 @@ export async function changeLaneCount(
   target: OperationTarget,
   known: KnownPipeline,
   lanes: number,
-  { timeoutMs, onWait }: LaneCountOptions,
+  { timeoutMs, onWait }: HandOverOptions,
 ): Promise<LaneCountChange> {
   const { database } = target;
   const { pipeline } = known;
@@ -42,26 +33,10 @@ export async function changeLaneCount(
   const change = { pipeline, before: known.lanes, after: lanes };
   if (lanes === known.lanes) return change;
   const waits = known.delivery === "exactly-once" ? await waitingCondition(target, known) : null;
-  await askForLanes(database, pipeline, lanes);
-  const deadlineMs = performance.now() + timeoutMs;
-  try {
-    for (;;) {
-      // Where no relay runs, nobody else takes the dead off the list.
-      await postgresMembership(database).reap();
-      const owned = await changeIfFree(database, known, lanes, waits).catch((error: unknown) => {
-        // Somebody is just handing a lane over.
-        if (isRelayError(error, "DATABASE_BUSY")) return known.lanes;
-        throw error;
-      });
-      if (owned === 0) return change;
-      onWait?.(owned);
-      if (performance.now() >= deadlineMs) throw stillOwned(pipeline, owned, timeoutMs);
-      await sleep(LOOK_MS);
-    }
-  } catch (error) {
-    await askForLanes(database, pipeline, null).catch(() => {});
-    throw error;
-  }
+  await onceHandedOver(database, known, lanes, { timeoutMs, onWait }, () =>
+    changeIfFree(database, known, lanes, waits),
+  );
+  return change;
 }
 
 function requirePossible({ pause, pipeline }: KnownPipeline, lanes: number): void {
@@ -72,24 +47,6 @@ function requirePossible({ pause, pipeline }: KnownPipeline, lanes: number): voi
     const way = `run \`outbox-relay pause '${pipeline}'\` first, and \`outbox-relay resume '${pipeline}'\` afterwards`;
     throw new RelayError("CONFIG_INVALID", `${pipeline} is not paused, and its lanes cannot change under way: ${way}.`);
   }
-}
-
-function stillOwned(pipeline: string, owned: number, timeoutMs: number): RelayError {
-  const what = `${owned} lanes of ${pipeline} were not handed over within ${Math.round(timeoutMs / 1_000)} s`;
-  return new RelayError(
-    "CONFIG_INVALID",
-    `${what}: see \`outbox-relay lanes\` for their owners, stop those instances or give them more time with --timeout.`,
-  );
-}
-
-/** Instances that see it hand their lanes over and take none; null ends that. */
-async function askForLanes(database: Database, pipeline: string, lanes: number | null): Promise<void> {
-  await transaction(database.pool, writeSettings(database, "asking for the lanes"), (session) =>
-    session.rows(
-      `update ${database.tables.pipelines} set lanes_wanted = $2 where name = $1 and paused_at is not null`,
-      [pipeline, lanes],
-    ),
-  );
 }
 
 /** True for a row of the table that is not delivered, dead ones included. */
@@ -119,12 +76,8 @@ async function changeIfFree(
     if (row?.[0] !== "t" || Number(row[1]) !== lanes || Number(row[2]) !== before) {
       throw new RelayError("CONFIG_INVALID", `${pipeline} was resumed or changed by somebody else meanwhile.`);
     }
-    await session.rows(`select from ${tables.lanes} where pipeline = $1 order by lane for update`, [pipeline]);
-    const [owned] = await session.rows(
-      `select count(*) from ${tables.lanes} l join ${tables.instances} i on i.id = l.owner where l.pipeline = $1`,
-      [pipeline],
-    );
-    if (Number(owned?.[0]) > 0) return Number(owned?.[0]);
+    const owned = await lockFreeLanes(session, database, pipeline);
+    if (owned > 0) return owned;
     if (waits !== null) await requireDrained(session, pipeline, waits);
     if (delivery === "exactly-once" && lanes > before) await moveSlots(session, database, pipeline);
     await dealAnew(session, database, pipeline, lanes, lanes > before);

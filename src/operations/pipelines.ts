@@ -1,7 +1,9 @@
 import { displayTable } from "../postgres/identifiers.ts";
+import { isManagedSql } from "../postgres/managed/managed-names.ts";
 import { requireSchema } from "../postgres/migrations/migrate.ts";
 import type { Database } from "../postgres/pool.ts";
 import { statement } from "../postgres/transaction.ts";
+import type { LogPreset } from "../sources/postgres/log/log-preset.ts";
 import { operationReadSettings } from "./event-source.ts";
 
 /** A pipeline as the relay's schema knows it. */
@@ -16,6 +18,10 @@ export interface KnownPipeline {
   readonly delivery: "exactly-once" | "at-least-once";
   readonly lanes: number;
   readonly pause: KnownPause | null;
+  /** How it reads its log; null for a queue. */
+  readonly log: LogPreset | null;
+  /** Under which name it reads its log, where that has several readers. */
+  readonly subscriber: string | null;
 }
 
 export interface KnownPause {
@@ -32,8 +38,8 @@ export async function knownPipelines(database: Database): Promise<readonly Known
     database.pool,
     operationReadSettings(database, "listing the pipelines"),
     `select name, source_schema, source_table, lanes, first_slot is not null,
-       to_char(paused_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), paused_by, pause_reason, lanes_wanted
-     from ${database.tables.pipelines} order by name`,
+       to_char(paused_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), paused_by, pause_reason, lanes_wanted, ${logSql(database)}
+     from ${database.tables.pipelines} p order by name`,
   );
   return rows.map((row) => {
     const [pipeline, schema, table] = [row[0] ?? "", row[1] ?? "", row[2] ?? ""];
@@ -48,14 +54,32 @@ export async function knownPipelines(database: Database): Promise<readonly Known
       delivery: row[4] === "t" ? "exactly-once" : "at-least-once",
       lanes: Number(row[3]),
       pause: row[5] == null ? null : { at: row[5], by: row[6] ?? "", reason: row[7] ?? null, lanesWanted },
+      log: (row[9] ?? null) as LogPreset | null,
+      subscriber: subscriberIn(pipeline, source),
     };
   });
 }
 
-/** Those with this name, of this source or of this schema. */
+/** By the form of its places, and of a table by its columns: the relay's schema holds no settings. */
+function logSql({ tables }: Database): string {
+  const ofPipeline = `select from ${tables.lanes} l where l.pipeline = p.name and l.position`;
+  const table = "to_regclass(format('%I.%I', p.source_schema, p.source_table))";
+  return `case when exists (${ofPipeline} ? 'lsn') then 'wal' when ${isManagedSql(table)} then 'managed'
+    when exists (${ofPipeline} is not null) then 'tail' end`;
+}
+
+/** `audit` of `shop.log@audit->kafka`. */
+function subscriberIn(pipeline: string, source: string): string | null {
+  if (!pipeline.startsWith(`${source}@`)) return null;
+  return pipeline.slice(source.length + 1, pipeline.lastIndexOf("->"));
+}
+
+/** Those with this name, of this source, of this subscriber of it, or of this schema. */
 export function pipelinesMeant(known: readonly KnownPipeline[], wanted: string): readonly KnownPipeline[] {
   const byName = known.filter(({ pipeline }) => pipeline === wanted);
   if (byName.length > 0) return byName;
+  const bySubscriber = known.filter(({ source, subscriber }) => `${source}@${subscriber}` === wanted);
+  if (bySubscriber.length > 0) return bySubscriber;
   const bySource = known.filter(({ source }) => source === wanted);
   return bySource.length > 0 ? bySource : known.filter(({ schema }) => schema === wanted);
 }

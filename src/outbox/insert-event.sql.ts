@@ -7,12 +7,11 @@ export function insertEvent(table: OutboxTable, columns: readonly string[]): Sta
   const fixed = [...table.fixed].filter(([name]) => !columns.includes(name));
   const targets = [...columns, ...fixed.map(([name]) => name)].map(quoteIdentifier).join(", ");
   const times = fixed.map(([, sql]) => sql.replaceAll(ROW_PLACE, "1"));
-  const conflict = table.id.isSequence ? "" : `on conflict (${quoteIdentifier(table.id.name)}) do nothing`;
   return (place) => {
     const values = columns.map(
       (name, at) => `${place(at + 1)}::text${castTo(table.columns.get(name)?.type ?? "text")}`,
     );
-    return `insert into ${quoteTable(table.name)} (${targets}) values (${[...values, ...times].join(", ")}) ${conflict}
+    return `insert into ${quoteTable(table.name)} (${targets}) values (${[...values, ...times].join(", ")}) ${table.conflict}
 returning 1 as written`;
   };
 }

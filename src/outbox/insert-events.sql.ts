@@ -12,13 +12,12 @@ export function insertEvents(table: OutboxTable, columns: readonly string[]): St
   const targets = [...names, ...fixed.map(([name]) => quoteIdentifier(name))].join(", ");
   const values = [...columns.map((name) => selected(table, name)), ...fixed.map(([, sql]) => sql)].join(", ");
   const fields = columns.map((name) => `${quoteIdentifier(name)} ${fieldType(table, name)}`).join(", ");
-  const conflict = table.id.isSequence ? "" : `on conflict (${quoteIdentifier(table.id.name)}) do nothing`;
   return (place) => `
 with added as (
   insert into ${quoteTable(table.name)} (${targets})
   select ${values}
   from rows from (json_to_recordset(${place(1)}::text::json) as (${fields})) with ordinality as e(${names.join(", ")}, "#")
-  order by e."#" ${conflict}
+  order by e."#" ${table.conflict}
   returning 1
 )
 select count(*)::int as written from added`;

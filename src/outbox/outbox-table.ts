@@ -12,6 +12,7 @@ import {
   isTimestamp,
 } from "../postgres/column-names.ts";
 import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../postgres/identifiers.ts";
+import { isManagedOutbox, MANAGED_COLUMNS } from "../postgres/managed/managed-names.ts";
 
 export interface TableColumn extends ColumnInfo {
   readonly isRequired: boolean;
@@ -26,6 +27,8 @@ export interface TableFacts {
   readonly mayInsert: boolean;
   /** Columns that a unique index of their own covers. */
   readonly unique: readonly string[];
+  /** Columns that a unique index of their own covers in every partition. */
+  readonly uniqueInParts: readonly string[];
   readonly columns: readonly TableColumn[];
 }
 
@@ -34,6 +37,8 @@ export interface OutboxTable {
   readonly name: TableName;
   readonly columns: ReadonlyMap<string, TableColumn>;
   readonly id: TableColumn;
+  /** What an insert does with an id that is there already. */
+  readonly conflict: string;
   /** Null where the intent alone tells it. */
   readonly type: TableColumn | null;
   readonly key: TableColumn | null;
@@ -49,8 +54,10 @@ export interface OutboxTable {
 }
 
 /** Pure. Throws GRANT_MISSING, COLUMN_MISSING or COLUMN_MISTYPED: before a statement fails and the transaction with it. */
-export function outboxTableOf(name: TableName, facts: TableFacts, names: ColumnNames): OutboxTable {
+export function outboxTableOf(name: TableName, facts: TableFacts, given: ColumnNames): OutboxTable {
   requireGrants(name, facts);
+  const isManaged = isManagedOutbox(facts.columns.map((column) => column.name));
+  const names = isManaged ? { ...MANAGED_COLUMNS, ...given } : given;
   const columns = new Map(facts.columns.map((column) => [column.name, column]));
   const finder = new ColumnFinder(name, facts.columns);
   const find = (role: keyof typeof CANDIDATES, fits?: (column: ColumnInfo) => boolean): TableColumn | null => {
@@ -61,7 +68,6 @@ export function outboxTableOf(name: TableName, facts: TableFacts, names: ColumnN
   };
   const id = find("id");
   if (id === null) throw finder.missing("the event's id", CANDIDATES.id);
-  requireUnique(name, facts, id);
   const type = find("type");
   const intent = find("intent");
   const payload = find("payload") ?? intent;
@@ -72,6 +78,7 @@ export function outboxTableOf(name: TableName, facts: TableFacts, names: ColumnN
     name,
     columns,
     id,
+    conflict: conflictOf(name, facts, id),
     type,
     key: find("key"),
     payload,
@@ -101,9 +108,14 @@ function requireGrants(name: TableName, { role, mayUse, mayInsert }: TableFacts)
   throw new RelayError("GRANT_MISSING", `The role ${role} lacks ${lacking.join(", ")}`);
 }
 
-/** Without it nothing would keep an event from being written twice. An id that the database makes is new anyway. */
-function requireUnique(name: TableName, { unique }: TableFacts, id: TableColumn): void {
-  if (unique.includes(id.name) || id.isSequence) return;
+/**
+ * Without a unique index nothing would keep an event from being written twice. An id that the database makes is new
+ * anyway. A table that is partitioned by time has the index in each partition, and then it cannot be named.
+ */
+function conflictOf(name: TableName, { unique, uniqueInParts }: TableFacts, id: TableColumn): string {
+  if (id.isSequence) return "";
+  if (unique.includes(id.name)) return `on conflict (${quoteIdentifier(id.name)}) do nothing`;
+  if (uniqueInParts.includes(id.name)) return "on conflict do nothing";
   const index = `create unique index on ${quoteTable(name)} (${quoteIdentifier(id.name)})`;
   const what = `${displayTable(name)} has no unique index on ${id.name} alone, so an event could be written twice: ${index}`;
   throw new RelayError("COLUMN_MISSING", what);

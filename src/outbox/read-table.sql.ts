@@ -21,6 +21,16 @@ select json_build_object(
     join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
     where i.indrelid = target.oid and i.indisunique and i.indisvalid and i.indimmediate
       and i.indnkeyatts = 1 and i.indpred is null),
+  'uniqueInParts', (
+    select coalesce(json_agg(u.attname), '[]') from (
+      select a.attname from pg_catalog.pg_inherits h
+      join pg_catalog.pg_index i on i.indrelid = h.inhrelid
+      join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+      where h.inhparent = target.oid and i.indisunique and i.indisvalid and i.indimmediate
+        and i.indnkeyatts = 1 and i.indpred is null
+      group by a.attname
+      having count(distinct h.inhrelid) = (select count(*) from pg_catalog.pg_inherits where inhparent = target.oid)
+    ) u),
   'columns', (
     select json_agg(json_build_object(
       'name', a.attname,

@@ -10,8 +10,10 @@ export interface ColumnNames {
   readonly headers?: string | null;
   readonly correlationId?: string | null;
   readonly createdAt?: string | null;
-  /** The order in which events of one key were written. */
+  /** The order in which events of one key were written; of a log, the position. */
   readonly order?: string;
+  /** Of a log: the transaction that wrote the row. */
+  readonly xid?: string | null;
   /** What says that an event is published: booleans (true) or timestamps (not null). All are read and set together. */
   readonly flags?: readonly string[];
   readonly status?: string | null;

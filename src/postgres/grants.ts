@@ -21,7 +21,16 @@ export function grantsFor({
   const own = relayTables(relaySchema);
   const schemas = [...new Set(tables.map(({ schema }) => schema))];
   const rights = retention ? "select, update, delete" : "select, update";
-  const written = [own.instances, own.pipelines, own.lanes, own.holds, own.failedEvents, own.technicalEvents];
+  const written = [
+    own.instances,
+    own.pipelines,
+    own.lanes,
+    own.holds,
+    own.failedEvents,
+    own.technicalEvents,
+    own.parked,
+    own.passed,
+  ];
   return [
     ...schemas.map((schema) => `grant usage on schema ${quoteIdentifier(schema)} ${to}`),
     ...tables.map((table) => `grant ${rights} on ${quoteTable(table)} ${to}`),

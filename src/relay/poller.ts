@@ -43,6 +43,7 @@ export class Poller {
   readonly #context: PipelineContext;
   readonly #lanes: () => readonly Lane[];
   readonly #waker: Waker;
+  readonly #isInFlight = (id: string): boolean => this.inFlight.has(id);
   #runNumber = 0;
   #open: OpenRun | null = null;
   #reading: Promise<unknown> | null = null;
@@ -205,6 +206,7 @@ export class Poller {
       grants: lanes.map((lane) => lane.grant),
       exceptKeys: lanes.flatMap((lane) => lane.crowdedKeys()).slice(0, EXCEPT_KEYS_MAX),
       exceptTypes: this.#context.destination.blockedTypes(),
+      isInFlight: this.#isInFlight,
     };
   }
 

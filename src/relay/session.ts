@@ -54,7 +54,9 @@ export class Session implements LaneHost {
   async run(): Promise<void> {
     await this.#persist("prepare", () => this.#prepare());
     for (const chore of this.#chores) chore.start();
+    const unwatch = this.#context.store.watch?.(() => this.#poller.expectEvents());
     await Promise.all([this.#balanceLoop(), this.#pollLoop()]);
+    unwatch?.();
     await Promise.all(this.#chores.map((chore) => chore.stop()));
     this.#unsubscribe();
     await Promise.all(this.#closing.values());

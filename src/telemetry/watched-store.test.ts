@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import type { QueueSource, RunRequest } from "../ports/queue-store.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { watchedSource } from "./watched-store.ts";
 
 const SPEC = { name: "p", types: null, lanes: 1, attemptsMax: 3, payloadBytesMax: 1_000, headersMax: 10 };
+const UNHEARD = { polled: () => {}, answered: () => {} };
 
 test("A18 every answer is a sign of life, every look for events a poll, and nothing else changes", async () => {
   const inner = memorySource();
@@ -49,6 +51,30 @@ test("A18 every answer is a sign of life, every look for events a poll, and noth
   assert.equal(await store.prune(0, 10), 0);
   await store.release(grant);
   await source.close();
+});
+
+test("D9 what a store can be asked and told passes through: news, and what is in flight", async () => {
+  const plain = memorySource();
+  assert.equal(watchedSource(plain, () => UNHEARD).pipeline(SPEC).watch, undefined);
+  const asked: unknown[] = [];
+  const inner: QueueSource = {
+    ...plain,
+    pipeline: (spec) =>
+      Object.assign(plain.pipeline(spec), {
+        watch: (onNews: () => void) => {
+          onNews();
+          return () => asked.push("stop");
+        },
+        begin: async (request: RunRequest) => {
+          asked.push(request.isInFlight?.("e1"));
+          return { lanes: [], next: async () => [], end: async () => {} };
+        },
+      }),
+  };
+  const store = watchedSource(inner, () => UNHEARD).pipeline(SPEC);
+  store.watch!(() => asked.push("news"))();
+  await store.begin({ grants: [], exceptKeys: [], exceptTypes: [], isInFlight: (id) => id === "e1" });
+  assert.deepEqual(asked, ["news", "stop", true]);
 });
 
 test("A18 what fails is no sign of life", async () => {

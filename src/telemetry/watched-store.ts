@@ -36,10 +36,13 @@ export function watchedSource(
 class WatchedStore implements QueueStore {
   readonly #inner: QueueStore;
   readonly #watch: StoreWatch;
+  /** Absent where the inner store has none: callers tell by that. */
+  readonly watch?: NonNullable<QueueStore["watch"]>;
 
   constructor(inner: QueueStore, watch: StoreWatch) {
     this.#inner = inner;
     this.#watch = watch;
+    if (inner.watch !== undefined) this.watch = (onNews) => inner.watch!(onNews);
   }
 
   get durableClaims() {

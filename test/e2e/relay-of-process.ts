@@ -1,6 +1,7 @@
 import type { Limits, Timing } from "../../src/core/limits.ts";
 import { type ExponentialOptions, exponential } from "../../src/core/retry-policy.ts";
 import type { Publisher } from "../../src/ports/publisher.ts";
+import type { QueueSource } from "../../src/ports/queue-store.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { tableSources } from "./table-sources.ts";
 
@@ -16,16 +17,18 @@ export function say(line: object): void {
   process.stdout.write(`${JSON.stringify(line, (_, value) => (typeof value === "bigint" ? String(value) : value))}\n`);
 }
 
-/** From the flag tables of a database to one destination. */
-export function relayOfProcess(destination: string, publisher: Publisher): Relay {
+/** From the flag tables of a database, or from sources of the caller's, to one destination. */
+export function relayOfProcess(destination: string, publisher: Publisher, sources?: readonly QueueSource[]): Relay {
   const leaseMs = Number(variable("LEASE_MS"));
   return createRelay({
-    sources: tableSources({
-      url: variable("DATABASE_URL"),
-      relaySchema: variable("RELAY_SCHEMA"),
-      tables: JSON.parse(variable("TABLES")),
-      leaseMs,
-    }),
+    sources:
+      sources ??
+      tableSources({
+        url: variable("DATABASE_URL"),
+        relaySchema: variable("RELAY_SCHEMA"),
+        tables: JSON.parse(variable("TABLES")),
+        leaseMs,
+      }),
     destinations: { [destination]: publisher },
     routes: [{ destination, retry: exponential(JSON.parse(variable("RETRY")) as ExponentialOptions) }],
     lanes: Number(variable("LANES")),

@@ -3,6 +3,7 @@ import { checkDestination } from "./destination-check.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 import { checkGrants } from "./grants-check.ts";
 import { checkIndex, checkSharedIndex } from "./index-check.ts";
+import { checkManaged } from "./managed-check.ts";
 import { checkOrder } from "./order-check.ts";
 import { checkOwnership } from "./ownership-check.ts";
 import { checkSchema } from "./schema-check.ts";
@@ -34,6 +35,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
     await look("order", () => checkOrder(subject, table));
     await look("upkeep", () => checkUpkeep(subject, table));
   }
+  for (const table of subject.managed ?? []) await look("managed", () => checkManaged(subject, table));
   for (const destination of subject.destinations) {
     await look("destination", () => checkDestination(subject, destination, shaped));
   }

@@ -1,5 +1,6 @@
 import type { TypeFilter } from "../../ports/queue-store.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
+import type { TableName } from "../../postgres/identifiers.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
 
@@ -41,6 +42,8 @@ export interface DoctorSubject {
   readonly database: Database;
   readonly columns: ColumnNames;
   readonly tables: readonly DoctorTable[];
+  /** Managed outboxes, which are looked at in another way. */
+  readonly managed?: readonly TableName[];
   readonly destinations: readonly DoctorDestination[];
   /** Null: delivered events are kept for ever. */
   readonly retentionMs: number | null;

@@ -4,7 +4,7 @@ import { displayTable, parseTableName, quoteTable, type TableName } from "../../
 import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { shapeOf, type TableShape } from "./table-shape.ts";
+import { shapeOf, type TableFacts, type TableShape } from "./table-shape.ts";
 
 /** The names under which services keep their outbox. */
 export const OUTBOX_TABLES = ["outbox", "outbox_events"] as const;
@@ -62,17 +62,39 @@ export async function readShape(
   reference: TableReference,
   names: ColumnNames = {},
 ): Promise<TableShape> {
+  return await lookAtTable(database, reference, ["select", "update"], async (_, facts) => shapeOf(facts, names));
+}
+
+/** Hands over what the catalogue says of the table, and the session for more. Throws TABLE_MISSING, GRANT_MISSING. */
+export async function lookAtTable<T>(
+  database: Database,
+  reference: TableReference,
+  rights: readonly ("select" | "update")[],
+  look: (session: Session, facts: TableFacts & { readonly oid: string }) => Promise<T>,
+): Promise<T> {
   const settings = readSettings(database, "looking at the table", referenceName(reference));
   return await transaction(database.pool, settings, async (session) => {
     const { name, oid } = await findTable(session, reference);
-    await requireGrants(session, database, name, oid);
+    await requireGrants(session, database, name, oid, rights);
     const columns = (await session.rows(COLUMNS_SQL, [oid])).map(columnInfoOf);
     const indexes = await session.rows("select pg_get_indexdef(indexrelid) from pg_index where indrelid = $1::oid", [
       oid,
     ]);
     const [encoding] = await session.rows("select current_setting('server_encoding')");
     const facts = { name, columns, indexes: indexes.map((row) => row[0] ?? "") };
-    return shapeOf({ ...facts, serverEncoding: encoding?.[0] ?? "" }, names);
+    return await look(session, { ...facts, oid, serverEncoding: encoding?.[0] ?? "" });
+  });
+}
+
+/** The table and its columns, whatever the role may do with them. Throws TABLE_MISSING. */
+export async function readColumns(
+  database: Database,
+  reference: TableReference,
+): Promise<{ readonly name: TableName; readonly columns: readonly ColumnInfo[] }> {
+  const settings = readSettings(database, "looking at the table", referenceName(reference));
+  return await transaction(database.pool, settings, async (session) => {
+    const { name, oid } = await findTable(session, reference);
+    return { name, columns: (await session.rows(COLUMNS_SQL, [oid])).map(columnInfoOf) };
   });
 }
 
@@ -96,7 +118,13 @@ async function findTable(session: Session, reference: TableReference): Promise<{
 }
 
 /** Asked of the catalogue before any statement fails, since the server's own message names neither schema nor role. */
-async function requireGrants(session: Session, database: Database, name: TableName, oid: string): Promise<void> {
+async function requireGrants(
+  session: Session,
+  database: Database,
+  name: TableName,
+  oid: string,
+  rights: readonly ("select" | "update")[],
+): Promise<void> {
   const [row] = await session.rows(
     `select has_schema_privilege($1, 'usage'), has_any_column_privilege($2::oid, 'select'),
        has_any_column_privilege($2::oid, 'update'), current_user`,
@@ -105,7 +133,7 @@ async function requireGrants(session: Session, database: Database, name: TableNa
   const lacking = [
     row?.[0] === "t" ? null : `USAGE on schema ${name.schema}`,
     row?.[1] === "t" ? null : `SELECT on ${quoteTable(name)}`,
-    row?.[2] === "t" ? null : `UPDATE on ${quoteTable(name)}`,
+    row?.[2] === "t" || !rights.includes("update") ? null : `UPDATE on ${quoteTable(name)}`,
   ].filter((grant) => grant !== null);
   if (lacking.length === 0) return;
   const role = row?.[3] ?? database.role;

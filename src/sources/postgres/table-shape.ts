@@ -45,7 +45,7 @@ export interface TableShape extends EventTable, RowState {
   readonly order: { readonly column: string; readonly unique: boolean; readonly isCreatedAt: boolean };
 }
 
-interface TableFacts {
+export interface TableFacts {
   readonly name: TableName;
   readonly columns: readonly ColumnInfo[];
   /** The table's indexes, as the catalogue prints them. */
@@ -59,6 +59,13 @@ const columnOf = ({ name }: ColumnInfo): string => `t.${quoteIdentifier(name)}`;
 /** Pure: the same facts give the same shape. Throws COLUMN_MISSING or COLUMN_MISTYPED. */
 export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape {
   const finder = new ColumnFinder(facts.name, facts.columns);
+  const { event, usesIntent, attempts, createdAt } = eventShapeOf(finder, facts, names);
+  const rowState = rowStateOf(finder, names, { attempts, createdAt, indexes: facts.indexes ?? [] });
+  return { ...event, ...rowState, preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag" };
+}
+
+/** Everything but what a row says about its state: all that a table has where nothing is marked. */
+export function eventShapeOf(finder: ColumnFinder, facts: TableFacts, names: ColumnNames) {
   const id = finder.require({ role: "the event's id", named: names.id, candidates: CANDIDATES.id });
   const key = finder.find({ role: "the key", named: names.key, candidates: CANDIDATES.key });
   const headers = finder.find({
@@ -77,8 +84,7 @@ export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape 
   const intent = finder.find({ role: "the intent", candidates: CANDIDATES.intent });
   const { usesIntent, ...content } = contentOf(finder, names, intent, facts.serverEncoding === "SQL_ASCII");
   const attempts = findAttempts(finder, names);
-  const rowState = rowStateOf(finder, names, { attempts, createdAt, indexes: facts.indexes ?? [] });
-  return {
+  const event = {
     name: facts.name,
     quotedName: quoteTable(facts.name),
     id: columnOf(id),
@@ -96,9 +102,8 @@ export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape 
     createdAt: createdAt ? `${columnOf(createdAt)}::timestamptz` : "null::timestamptz",
     attempts: attempts ? columnOf(attempts) : "null",
     order: orderOf(finder, names, id, createdAt),
-    ...rowState,
-    preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag",
-  };
+  } satisfies Omit<TableShape, keyof RowState | "preset">;
+  return { event, usesIntent, attempts, createdAt };
 }
 
 function traceOf(finder: ColumnFinder): string {

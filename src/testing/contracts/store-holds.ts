@@ -115,6 +115,7 @@ export const holdCases = storeCases([
       const { events, gone } = await heads(owner, "a1 b1 c1");
       assert.deepEqual([stage.show(events), stage.showIds(gone)], ["c1", "a1 b1"]);
     },
+    ({ isLog = false }) => !isLog,
   ],
 
   [
@@ -198,6 +199,7 @@ export const holdCases = storeCases([
       assert.equal(stage.showIds((await holdsOf(owner)).map(({ id }) => id)), "c1");
       assert.equal(await owner.sees(), "a2 b2");
     },
+    ({ isLog = false }) => !isLog,
   ],
 
   [
@@ -209,6 +211,7 @@ export const holdCases = storeCases([
       assert.deepEqual(await holdsOf(owner), []);
       assert.equal(await owner.sees(), "a2");
     },
+    ({ isLog = false }) => !isLog,
   ],
 
   [

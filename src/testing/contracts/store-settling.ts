@@ -180,6 +180,7 @@ export const settlingCases = storeCases([
       assert.equal(stage.showIds(missing), "a1 b1");
       assert.equal(await stage.delivered(), "b1 c1");
     },
+    ({ isLog = false }) => !isLog,
   ],
 
   [

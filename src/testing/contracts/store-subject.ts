@@ -13,6 +13,8 @@ export interface StoreCapabilities {
   readonly headers: boolean;
   /** Delivered rows may be deleted by the relay. */
   readonly prunes: boolean;
+  /** Nothing is marked in the rows, and nobody marks or deletes them: they are read by position. */
+  readonly isLog?: boolean;
   /** The harness can restart the server. */
   readonly restart: boolean;
 }

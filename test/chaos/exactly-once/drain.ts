@@ -1,9 +1,8 @@
 import { crc32 } from "node:zlib";
-import { readOutbox } from "../../e2e/writer.ts";
-import { headerText, type KafkaRecord, readTopic } from "../../servers/kafka-reader.ts";
+import { headerText, type KafkaRecord, readTopics } from "../../servers/kafka-reader.ts";
 import { until } from "../../servers/until.ts";
 import type { EventWriter } from "./event-writer.ts";
-import { describeState, endInGoodOrder, type Scene, TABLES, TOPICS } from "./scene.ts";
+import { describeState, endInGoodOrder, type Scene, TOPICS } from "./scene.ts";
 import { type Arrival, judge, type Verdict } from "./verdict.ts";
 
 const DRAIN_MS = 180_000;
@@ -28,19 +27,22 @@ export async function drain(scene: Scene, log: (line: string) => void): Promise<
   await Promise.all(fleet.processes.filter(({ isRunning }) => isRunning).map(endInGoodOrder));
 }
 
+/** One more relay and one more transaction: whatever a checkpoint has forgotten would come again now, or not at all. */
+export async function readOn(scene: Scene, writer: EventWriter, log: (line: string) => void): Promise<void> {
+  log("one more relay reads on");
+  await scene.fleet.start("the-last");
+  await writer.writeLast();
+  await drain(scene, log);
+}
+
 /** By a reader that has nothing in common with the relay's client. */
 export async function judgeScene(
-  { stage, stand }: Scene,
+  { outbox, stage, stand }: Scene,
   { diary, eras }: EventWriter,
   isolation: "read_committed" | "read_uncommitted" = "read_committed",
 ): Promise<Verdict> {
-  const arrivals: Arrival[] = [];
-  for (const topic of TOPICS) {
-    const records = await readTopic(stand.directBrokers, topic, { isolation });
-    for (const record of records) arrivals.push(arrivalOf(record));
-  }
-  const rows = new Map((await readOutbox(stage.pool, TABLES)).map(({ id, delivered }) => [id, delivered]));
-  return judge({ diary, rows, arrivals, eras });
+  const records = await readTopics(stand.directBrokers, TOPICS, { isolation });
+  return judge({ diary, rows: await outbox.rows(stage.pool), arrivals: records.map(arrivalOf), eras });
 }
 
 function arrivalOf(record: KafkaRecord): Arrival {

@@ -1,9 +1,8 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import pg from "pg";
-import { quoteTable } from "../../../src/postgres/identifiers.ts";
 import { SeededRandom } from "../../../src/testing/simulator/seeded-random.ts";
-import type { OutboxTable } from "../../e2e/outbox-tables.ts";
+import type { ProvedOutbox } from "./proved-outbox.ts";
 
 /** What the writer knows of an event, whatever became of the database since. */
 export interface Written {
@@ -21,13 +20,15 @@ export interface Written {
 
 export interface EventWriterOptions {
   readonly url: string;
-  readonly tables: readonly OutboxTable[];
+  readonly outbox: ProvedOutbox;
   readonly types: readonly string[];
   readonly keys: number;
   readonly seed: number;
   readonly connections: number;
   /** Between the transactions of one connection. */
   readonly pauseMs: number;
+  /** Transactions that number themselves early, commit late or take a part of their work back. */
+  readonly isAwkward?: boolean;
 }
 
 /** An application that writes events on several connections, and remembers outside of the database what it wrote. */
@@ -35,11 +36,18 @@ export interface EventWriter {
   readonly diary: ReadonlyMap<string, Written>;
   readonly eras: number;
   stop(): Promise<void>;
+  /** One more transaction, after the stop. */
+  writeLast(): Promise<void>;
 }
 
 const ROLLBACK_SHARE = 0.1;
 const NULL_KEY_SHARE = 0.05;
 const EVENTS_PER_KEY_MAX = 4;
+/** Of awkward transactions. */
+const EARLY_NUMBER_SHARE = 0.3;
+const SAVEPOINT_SHARE = 0.3;
+const LATE_COMMIT_SHARE = 0.03;
+const LATE_COMMIT_MS_MAX = 1_500;
 
 export function startEventWriter(options: EventWriterOptions): EventWriter {
   const stopping = new AbortController();
@@ -61,6 +69,7 @@ export function startEventWriter(options: EventWriterOptions): EventWriter {
       stopping.abort();
       await Promise.all(loops);
     },
+    writeLast: () => writer.writeOnce(random),
   };
 }
 
@@ -75,9 +84,18 @@ class Writer {
     this.#options = options;
   }
 
+  async writeOnce(random: SeededRandom): Promise<void> {
+    const client = this.#newClient();
+    try {
+      await client.connect();
+      await this.#writeTransaction(client, await this.#eraOf(client), random);
+    } finally {
+      await client.end();
+    }
+  }
+
   async writeUntilLost(random: SeededRandom, signal: AbortSignal): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#options.url, application_name: "writer" });
-    client.on("error", () => {}); // a lost connection also rejects the statement
+    const client = this.#newClient();
     try {
       await client.connect();
       const era = await this.#eraOf(client);
@@ -92,6 +110,12 @@ class Writer {
     }
   }
 
+  #newClient(): pg.Client {
+    const client = new pg.Client({ connectionString: this.#options.url, application_name: "writer" });
+    client.on("error", () => {}); // a lost connection also rejects the statement
+    return client;
+  }
+
   async #eraOf(client: pg.Client): Promise<number> {
     const { rows } = await client.query<{ port: number }>("select inet_server_port() as port");
     const port = rows[0]!.port;
@@ -100,11 +124,15 @@ class Writer {
   }
 
   async #writeTransaction(client: pg.Client, era: number, random: SeededRandom): Promise<void> {
+    const draw = this.#options.isAwkward ? random : null;
     const drafts: Draft[] = [];
     let end: Written["end"] = "rolled-back";
     try {
       await client.query("begin");
+      // A number from before the lock: the order of numbers then contradicts the order of the key.
+      if (draw?.chance(EARLY_NUMBER_SHARE)) await client.query("select pg_current_xact_id()");
       await this.#insertEvents(client, era, random, drafts);
+      if (draw?.chance(LATE_COMMIT_SHARE)) await pauseMs(draw.between(0, LATE_COMMIT_MS_MAX));
       if (random.chance(ROLLBACK_SHARE)) {
         await client.query("rollback");
         return;
@@ -113,8 +141,12 @@ class Writer {
       await client.query("commit");
       end = "committed";
     } finally {
-      for (const { id, ...draft } of drafts) this.diary.set(id, { ...draft, end });
+      this.#note(drafts, end);
     }
+  }
+
+  #note(drafts: readonly Draft[], end: Written["end"]): void {
+    for (const { id, ...draft } of drafts) this.diary.set(id, { ...draft, end });
   }
 
   /**
@@ -122,42 +154,72 @@ class Writer {
    * are locked in one order by all, or the connections would deadlock each other.
    */
   async #insertEvents(client: pg.Client, era: number, random: SeededRandom, drafts: Draft[]): Promise<void> {
-    const { keys: keyCount, tables } = this.#options;
+    const { keys: keyCount, outbox, isAwkward } = this.#options;
     const keys = new Set(Array.from({ length: random.int(1, 3) }, () => random.int(1, keyCount)));
     for (const number of [...keys].sort((a, b) => a - b)) {
-      const key = `key-${number}`;
-      const events = random.int(1, EVENTS_PER_KEY_MAX);
-      const { rows } = await client.query<{ last: string }>(
-        "update e2e.aggregates set last_sequence = last_sequence + $2 where key = $1 returning last_sequence as last",
-        [key, events],
-      );
-      const last = Number(rows[0]?.last);
-      // One table per key: there is no order between tables.
-      const table = tables[number % tables.length]!;
-      for (let at = 1; at <= events; at += 1) {
-        drafts.push(await this.#insertEvent(client, table, era, key, last - events + at, random));
-      }
+      const insert = (into: Draft[]) => this.#insertEventsOf(client, number, era, random, into);
+      if (isAwkward && random.chance(SAVEPOINT_SHARE)) await this.#insertTentatively(client, random, drafts, insert);
+      else await insert(drafts);
     }
     if (!random.chance(NULL_KEY_SHARE)) return;
-    drafts.push(await this.#insertEvent(client, random.pick(tables), era, null, 0, random));
+    const at = random.int(0, outbox.tables.length - 1);
+    drafts.push(await this.#insertEvent(client, at, { key: null, sequence: 0, era }, random));
+  }
+
+  /** Behind a savepoint that is kept or given up, with the lock of the key. */
+  async #insertTentatively(
+    client: pg.Client,
+    random: SeededRandom,
+    drafts: Draft[],
+    insert: (into: Draft[]) => Promise<void>,
+  ): Promise<void> {
+    const isKept = random.chance(0.5);
+    await client.query("savepoint attempt");
+    const tried: Draft[] = [];
+    try {
+      await insert(tried);
+    } catch (error) {
+      this.#note(tried, "rolled-back");
+      throw error;
+    }
+    await client.query(isKept ? "release savepoint attempt" : "rollback to savepoint attempt");
+    if (isKept) drafts.push(...tried);
+    else this.#note(tried, "rolled-back");
+  }
+
+  async #insertEventsOf(
+    client: pg.Client,
+    number: number,
+    era: number,
+    random: SeededRandom,
+    drafts: Draft[],
+  ): Promise<void> {
+    const key = `key-${number}`;
+    const events = random.int(1, EVENTS_PER_KEY_MAX);
+    const { rows } = await client.query<{ last: string }>(
+      "update e2e.aggregates set last_sequence = last_sequence + $2 where key = $1 returning last_sequence as last",
+      [key, events],
+    );
+    const last = Number(rows[0]?.last);
+    // One table per key: there is no order between tables.
+    const at = number % this.#options.outbox.tables.length;
+    for (let count = 1; count <= events; count += 1) {
+      drafts.push(await this.#insertEvent(client, at, { key, sequence: last - events + count, era }, random));
+    }
   }
 
   async #insertEvent(
     client: pg.Client,
-    table: OutboxTable,
-    era: number,
-    key: string | null,
-    sequence: number,
+    at: number,
+    event: Pick<Draft, "key" | "sequence" | "era">,
     random: SeededRandom,
   ): Promise<Draft> {
     const id = random.uuid();
     const type = random.pick(this.#options.types);
-    const payload = JSON.stringify({ id, key, sequence, era });
-    await client.query(
-      `insert into ${quoteTable(table)} (id, aggregate_id, event_type, payload) values ($1, $2, $3, $4)`,
-      [id, key, type, table.payload === "json" ? payload : Buffer.from(payload)],
-    );
-    return { id, key, sequence, type, era, crc: crc32(payload) };
+    const payload = JSON.stringify({ id, ...event });
+    const draft = { id, ...event, type, crc: crc32(payload) };
+    await this.#options.outbox.insert(client, at, { ...draft, payload });
+    return draft;
   }
 }
 

@@ -2,12 +2,13 @@ import { setTimeout as pauseMs } from "node:timers/promises";
 import { SeededRandom } from "../../../src/testing/simulator/seeded-random.ts";
 import type { LateCounts } from "../../servers/kafka-proxy-watch.ts";
 import { until } from "../../servers/until.ts";
-import { drain, judgeScene } from "./drain.ts";
+import { drain, judgeScene, readOn } from "./drain.ts";
 import type { EventWriter } from "./event-writer.ts";
 import { failOver } from "./failover.ts";
 import { transactionsAt } from "./log-segments.ts";
+import type { SourceKind } from "./proved-outbox.ts";
 import { describeState, openScene, REQUEST_TIMEOUT_MS, type Scene, type SceneOptions } from "./scene.ts";
-import { type Blow, Striker } from "./strikes.ts";
+import { type Blow, LOG_WEIGHTS, Striker } from "./strikes.ts";
 import type { Verdict } from "./verdict.ts";
 import { wireFaults } from "./wire-faults.ts";
 
@@ -16,6 +17,8 @@ export interface ProofOptions extends SceneOptions {
   readonly kills: number;
   /** The strikes end after so long at the latest. */
   readonly secondsMax: number;
+  /** But not before so many blows. */
+  readonly blowsMin?: number;
   /** The blows to deal, from the first again after the last. Absent: drawn by the seed. */
   readonly plan?: readonly Blow[];
   readonly log: (line: string) => void;
@@ -24,12 +27,14 @@ export interface ProofOptions extends SceneOptions {
 
 export interface Progress {
   readonly kills: number;
+  readonly restarts: number;
   readonly written: number;
   readonly cutOpen: number;
   readonly late: number;
 }
 
 export interface ProofReport {
+  readonly source: SourceKind;
   readonly verdict: Verdict;
   readonly blows: Readonly<Record<Blow, number>>;
   readonly cutOpen: number;
@@ -55,8 +60,12 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
   const startedMs = performance.now();
   await using scene = await openScene(options);
   const { stand, fleet } = scene;
+  const isLog = scene.outbox.source !== "flag";
   const random = new SeededRandom(options.seed, 1);
-  const striker = new Striker({ fleet, stand, random: random.fork(), log: options.log });
+  const striker = new Striker({
+    ...{ fleet, stand, server: () => scene.server, random: random.fork(), log: options.log },
+    ...(isLog ? { weights: LOG_WEIGHTS } : {}),
+  });
   const writer = scene.write();
   let settlesLost = 0;
   try {
@@ -74,10 +83,12 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
     await writer.stop();
   }
   await drain(scene, options.log);
+  if (isLog) await readOn(scene, writer, options.log);
   options.log("reading the topics");
   const isolation = options.sabotage === "read-uncommitted" ? "read_uncommitted" : "read_committed";
   const verdict = await judgeScene(scene, writer, isolation);
   return {
+    source: scene.outbox.source,
     verdict,
     blows: striker.blows,
     cutOpen: striker.cutOpen,
@@ -102,8 +113,9 @@ async function strikeOn(
   const endMs = performance.now() + options.secondsMax * 1_000;
   let settlesLost = 0;
   let dealt = 0;
-  while (striker.blows.kill < options.kills && performance.now() < endMs) {
-    if (scene.pair !== null && writer.eras === 1 && striker.blows.kill >= options.kills / 2) {
+  while ((striker.blows.kill < options.kills && performance.now() < endMs) || dealt < (options.blowsMin ?? 0)) {
+    const isHalfOver = striker.blows.kill >= options.kills / 2 || performance.now() > endMs - options.secondsMax * 500;
+    if (scene.pair !== null && writer.eras === 1 && isHalfOver) {
       options.log("fail over to the standby");
       settlesLost = await failOver(scene.pair, scene.stage);
       await until("the writer has found the new primary", () => writer.eras === 2);
@@ -114,6 +126,7 @@ async function strikeOn(
     await pauseMs(random.between(0, 500));
     options.onProgress?.({
       kills: striker.blows.kill,
+      restarts: striker.blows.databaseKill,
       written: writer.diary.size,
       cutOpen: striker.cutOpen,
       late: scene.stand.watch.lateCounts.late,
@@ -123,7 +136,7 @@ async function strikeOn(
 }
 
 /** Returns when so many more events are delivered: no blow may bring it all to a standstill. */
-async function flow(scene: Scene, events: number): Promise<void> {
+export async function flow(scene: Scene, events: number): Promise<void> {
   const look = async () =>
     await scene
       .deliveredCount()

@@ -1,10 +1,11 @@
-// One relay as a process of its own, from the flag tables of a database to Kafka. Started by the fleet of a proof.
+// One relay as a process of its own, from the outbox of a database to Kafka. Started by the fleet of a proof.
 // It prints every technical event as a line of JSON, but for those that come once per delivered event, batch or run.
 import type { Publisher } from "../../../src/ports/publisher.ts";
 import type { TechnicalEventName } from "../../../src/ports/technical-events.ts";
 import type { Transactions } from "../../../src/ports/transactions.ts";
 import { kafkaPublisher } from "../../../src/publishers/kafka/kafka-publisher.ts";
 import { relayOfProcess, say, startUntilSigterm, variable } from "../../e2e/relay-of-process.ts";
+import { logsOfProcess } from "../log-sources.ts";
 
 const TOO_MANY: readonly TechnicalEventName[] = ["IntentRelayed", "BatchSettled", "RunEnded"];
 
@@ -22,7 +23,11 @@ function withoutMemory(publisher: Publisher): Publisher {
 }
 
 const publisher = kafkaPublisher(JSON.parse(variable("KAFKA")));
-const relay = relayOfProcess("kafka", process.env.SABOTAGE === "forget-ledger" ? withoutMemory(publisher) : publisher);
+const relay = relayOfProcess(
+  "kafka",
+  process.env.SABOTAGE === "forget-ledger" ? withoutMemory(publisher) : publisher,
+  logsOfProcess(),
+);
 
 relay.onAny((event) => !TOO_MANY.includes(event.name) && say(event));
 await startUntilSigterm(relay);

@@ -1,14 +1,15 @@
 import { join } from "node:path";
-import { BILLING, ORDERS } from "../../e2e/outbox-tables.ts";
 import { createFleet, type RelayFleet, type RelayProcess } from "../../e2e/relay-fleet.ts";
 import { openStage, type Stage } from "../../e2e/stage.ts";
 import { countPending, createAggregates } from "../../e2e/writer.ts";
-import { startPostgres } from "../../servers/postgres.ts";
+import { headerText, readTopics } from "../../servers/kafka-reader.ts";
+import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
 import type { PostgresVersion } from "../../servers/postgres-binaries.ts";
 import { type ReplicatedPostgres, startReplicated } from "../../servers/postgres-standby.ts";
 import { until } from "../../servers/until.ts";
 import { type EventWriter, startEventWriter } from "./event-writer.ts";
 import { type KafkaStand, startKafkaStand } from "./kafka-stand.ts";
+import { type ProvedOutbox, provedOutbox, type SourceKind } from "./proved-outbox.ts";
 
 /** Ways to make a proof fail, to see that it can. The last one leaves the relays alone and blinds the reader. */
 export type Sabotage = "at-least-once" | "forget-ledger" | "read-uncommitted";
@@ -24,6 +25,10 @@ export interface SceneOptions {
   readonly sabotage?: Sabotage;
   /** With a standby, to which the database can fail over. */
   readonly replicated: boolean;
+  /** Default: flag tables. */
+  readonly source?: SourceKind;
+  /** Connections of the application. */
+  readonly writers?: number;
 }
 
 /** A database, brokers behind proxies, relay processes between them, and an application that writes. */
@@ -31,15 +36,18 @@ export interface Scene extends AsyncDisposable {
   readonly options: SceneOptions;
   readonly stage: Stage;
   readonly pair: ReplicatedPostgres | null;
+  readonly outbox: ProvedOutbox;
+  /** The server that is written to: after a failover, the former standby. */
+  readonly server: PostgresServer;
   readonly stand: KafkaStand;
   readonly fleet: RelayFleet;
   write(): EventWriter;
+  /** Events that are not delivered: not marked in a flag table, or of a log not to be read at the broker. */
   pending(): Promise<number>;
   /** Events that the relays have marked as delivered. */
   deliveredCount(): Promise<number>;
 }
 
-export const TABLES = [ORDERS, BILLING];
 export const TOPICS = ["order.placed", "order.paid", "order.shipped"];
 export const REQUEST_TIMEOUT_MS = 1_200;
 const PARTITIONS = 4;
@@ -50,7 +58,8 @@ const END_MS_MAX = 60_000;
 
 export async function openScene(options: SceneOptions): Promise<Scene> {
   await using started = new AsyncDisposableStack();
-  const { version } = options;
+  const { version, source = "flag" } = options;
+  const outbox = provedOutbox(source);
   const stand = started.use(await startKafkaStand(options.brokers));
   const pair = options.replicated ? started.use(await startReplicated({ version })) : null;
   const server = pair?.primary ?? started.use(await startPostgres({ version }));
@@ -59,29 +68,27 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       (pair ?? server).databaseUrl(name, user, password),
     query: (sql: string) => server.query(sql),
   };
-  const stage = started.use(await openStage(place, { database: "shop", tables: TABLES }));
+  const stage = started.use(await openStage(place, { database: "shop", tables: outbox.flagTables }));
+  await outbox.create(stage);
   await createAggregates(stage.pool, KEYS);
   for (const topic of TOPICS) await stand.createTopic(topic, PARTITIONS);
-  const fleet = started.use(newFleet(options, stage, stand));
+  const fleet = started.use(newFleet(options, stage, stand, outbox));
   for (let n = 1; n <= options.relays; n += 1) await fleet.start(`relay-${n}`);
+  // What is written before the lanes of a log have begun would not be in the write-ahead log of its slot.
+  if (source === "wal") await until("the log is read", () => fleet.told("LaneTaken").length > 0);
   const owned = started.move();
   return {
-    options,
-    stage,
-    pair,
-    stand,
-    fleet,
+    ...{ options, stage, pair, outbox, stand, fleet },
+    get server() {
+      return pair !== null && pair.proxy.targetPort === pair.standby.port ? pair.standby : server;
+    },
     write: () =>
       startEventWriter({
-        url: stage.url,
-        tables: TABLES,
-        types: TOPICS,
-        keys: KEYS,
-        seed: options.seed,
-        connections: 3,
-        pauseMs: 5,
+        ...{ url: stage.url, outbox, types: TOPICS, keys: KEYS, seed: options.seed },
+        ...{ connections: options.writers ?? 3, pauseMs: 5, isAwkward: source !== "flag" },
       }),
-    pending: () => countPending(stage.pool, TABLES),
+    pending: () =>
+      source === "flag" ? countPending(stage.pool, outbox.flagTables) : countMissing(stage, stand, outbox),
     async deliveredCount() {
       const [row] = await stage.sql<{ total: string }>(
         "select coalesce(sum(total_events_published), 0) as total from outbox_relay.relay_state",
@@ -92,7 +99,19 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   };
 }
 
-function newFleet({ sabotage, transactionTimeoutMs }: SceneOptions, stage: Stage, stand: KafkaStand): RelayFleet {
+async function countMissing({ pool }: Stage, stand: KafkaStand, outbox: ProvedOutbox): Promise<number> {
+  const rows = await outbox.rows(pool);
+  const records = await readTopics(stand.directBrokers, TOPICS);
+  const arrived = new Set(records.map((record) => headerText(record, "event-id") ?? ""));
+  return [...rows].filter(([id, isDone]) => !isDone || !arrived.has(id)).length;
+}
+
+function newFleet(
+  { sabotage, transactionTimeoutMs }: SceneOptions,
+  stage: Stage,
+  stand: KafkaStand,
+  { source, tables }: ProvedOutbox,
+): RelayFleet {
   const kafka = {
     brokers: stand.brokers,
     service: "proof",
@@ -104,8 +123,8 @@ function newFleet({ sabotage, transactionTimeoutMs }: SceneOptions, stage: Stage
   return createFleet({
     databaseUrl: stage.relayUrl,
     script: join(import.meta.dirname, "relay-process.ts"),
-    variables: { KAFKA: JSON.stringify(kafka), SABOTAGE: sabotage ?? "" },
-    tables: TABLES,
+    variables: { KAFKA: JSON.stringify(kafka), SABOTAGE: sabotage ?? "", SOURCE: source },
+    tables,
     lanes: LANES,
     leaseMs: LEASE_MS,
     // Small batches: many transactions, and many moments at which one of them is open.
@@ -127,7 +146,7 @@ export async function endInGoodOrder(relay: RelayProcess): Promise<void> {
 
 /** For a run that does not come to its end: who owns what, and what is held. */
 export async function describeState({ stage, fleet, stand }: Scene): Promise<string> {
-  const tables = ["instances", "lanes", "holds"].map(async (table) => {
+  const tables = ["instances", "lanes", "holds", "passed"].map(async (table) => {
     const rows = await stage.sql(`select to_jsonb(t)::text as row from outbox_relay.${table} t limit 30`);
     return rows.map((row) => `${table} ${JSON.stringify(row)}`);
   });

@@ -1,12 +1,13 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
 import type { SeededRandom } from "../../../src/testing/simulator/seeded-random.ts";
 import type { RelayFleet, RelayProcess } from "../../e2e/relay-fleet.ts";
+import type { PostgresServer } from "../../servers/postgres.ts";
 import { until } from "../../servers/until.ts";
 import type { KafkaStand } from "./kafka-stand.ts";
 import { localPortsOf } from "./process-ports.ts";
 import { endInGoodOrder } from "./scene.ts";
 
-export type Blow = "kill" | "pause" | "terminate" | "brokerKill" | "brokerStop" | "cut";
+export type Blow = "kill" | "pause" | "terminate" | "brokerKill" | "brokerStop" | "cut" | "databaseKill";
 
 /** How often each blow falls. Kills are what a proof counts, the others come between them. */
 const WEIGHTS: Readonly<Record<Blow, number>> = {
@@ -16,24 +17,35 @@ const WEIGHTS: Readonly<Record<Blow, number>> = {
   brokerKill: 7,
   brokerStop: 5,
   cut: 9,
+  databaseKill: 0,
 };
+
+/** Proofs of logs take the database away too. */
+export const LOG_WEIGHTS: typeof WEIGHTS = { ...WEIGHTS, kill: 45, databaseKill: 30 };
 
 /** So long a blow waits for a moment at which a transaction is open. */
 const OPEN_WAIT_MS = 1_000;
+/** Beyond the patience of a statement and of a lease. */
+const DATABASE_DOWN_MS_MAX = 3_000;
 /** Long enough for a successor to be at work. */
 const COMMIT_HOLD_MS_MAX = 6_000;
 
 export interface StrikerOptions {
   readonly fleet: RelayFleet;
   readonly stand: KafkaStand;
+  /** The server that is written to at present. */
+  readonly server: () => PostgresServer;
   readonly random: SeededRandom;
+  readonly weights?: typeof WEIGHTS;
   /** Told what happens, line by line. */
   readonly log: (line: string) => void;
 }
 
 /** Deals blows, one after the other, and counts them. */
 export class Striker {
-  readonly blows: Record<Blow, number> = { kill: 0, pause: 0, terminate: 0, brokerKill: 0, brokerStop: 0, cut: 0 };
+  readonly blows: Record<Blow, number> = {
+    ...{ kill: 0, pause: 0, terminate: 0, brokerKill: 0, brokerStop: 0, cut: 0, databaseKill: 0 },
+  };
   /** Transactions that were open at the broker when their process was killed or stopped. */
   cutOpen = 0;
   /** Kills and pauses that met at least one of those. */
@@ -41,19 +53,24 @@ export class Striker {
   readonly #fleet: RelayFleet;
   readonly #stand: KafkaStand;
   readonly #random: SeededRandom;
+  readonly #server: () => PostgresServer;
+  readonly #weights: typeof WEIGHTS;
   readonly #log: (line: string) => void;
   #nextName: number;
 
-  constructor({ fleet, stand, random, log }: StrikerOptions) {
+  constructor({ fleet, stand, server, random, weights = WEIGHTS, log }: StrikerOptions) {
     this.#fleet = fleet;
     this.#stand = stand;
+    this.#server = server;
     this.#random = random;
+    this.#weights = weights;
     this.#log = log;
     this.#nextName = fleet.processes.length + 1;
   }
 
   async strike(blow: Blow = this.#draw()): Promise<void> {
     if (blow === "cut") this.#cut();
+    else if (blow === "databaseKill") await this.#strikeDatabase();
     else if (blow === "brokerKill" || blow === "brokerStop") await this.#strikeBroker(blow);
     else await this.#strikeRelay(blow);
     this.blows[blow] += 1;
@@ -62,7 +79,7 @@ export class Striker {
   #draw(): Blow {
     // Several brokers are there to be taken away: leaders and coordinators shall move.
     const brokerFactor = this.#stand.nodes.length > 1 ? 3 : 1;
-    const blows = (Object.entries(WEIGHTS) as [Blow, number][]).map(
+    const blows = (Object.entries(this.#weights) as [Blow, number][]).map(
       ([blow, weight]) => [blow, blow.startsWith("broker") ? weight * brokerFactor : weight] as const,
     );
     let left = this.#random.between(
@@ -91,8 +108,35 @@ export class Striker {
     await this.#stand.healthy();
   }
 
+  /** At once, without a checkpoint: by the server's own hand or by kill -9. Sometimes a relay dies meanwhile. */
+  async #strikeDatabase(): Promise<void> {
+    const server = this.#server();
+    const isKilled = this.#random.chance(0.3);
+    const downMs = this.#random.chance(0.7)
+      ? this.#random.between(0, 300)
+      : this.#random.between(0, DATABASE_DOWN_MS_MAX);
+    this.#log(`${isKilled ? "kill" : "stop"} PostgreSQL at once, for ${downMs.toFixed(0)} ms`);
+    await (isKilled ? server.kill() : server.stop("immediate"));
+    await pauseMs(downMs);
+    const relay = this.#random.chance(0.3) ? this.#pickRelay() : null;
+    if (relay !== null) {
+      await this.#kill(relay);
+      this.blows.kill += 1;
+    }
+    await server.restart();
+    if (relay !== null) await this.#startAnother();
+  }
+
+  #pickRelay(): RelayProcess {
+    return this.#random.pick(this.#fleet.processes.filter(({ isRunning }) => isRunning));
+  }
+
+  async #startAnother(): Promise<void> {
+    await this.#fleet.start(`relay-${this.#nextName++}`);
+  }
+
   async #strikeRelay(blow: "kill" | "pause" | "terminate"): Promise<void> {
-    const relay = this.#random.pick(this.#fleet.processes.filter(({ isRunning }) => isRunning));
+    const relay = this.#pickRelay();
     if (blow === "pause") {
       await this.#pausePastTheLease(relay);
       return;
@@ -102,7 +146,7 @@ export class Striker {
       this.#log(`terminate ${relay.name}`);
       await endInGoodOrder(relay);
     }
-    await this.#fleet.start(`relay-${this.#nextName++}`);
+    await this.#startAnother();
   }
 
   async #kill(relay: RelayProcess): Promise<void> {

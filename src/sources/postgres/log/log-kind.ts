@@ -1,4 +1,4 @@
-import type { ClaimedEvent, TypeFilter } from "../../../ports/queue-store.ts";
+import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
 
 /**
  * A place in a log, as its kind understands it: the segment that is being read, and how far. Everything of the
@@ -70,7 +70,11 @@ export interface LogKind<Segment> {
   /** Rows from these places on that belong to the pipeline, counted up to `max`, and the age of the oldest. */
   backlog(request: PassRequest<Segment>, max: number): Promise<LogBacklog>;
   /** Types among the newest rows that no rule takes, with a count capped at 1,000 each. */
-  untaken(rules: TypeFilter): Promise<readonly { readonly type: string; readonly count: number }[]>;
+  untaken(
+    rules: readonly (readonly TypeRule[])[],
+  ): Promise<readonly { readonly type: string; readonly count: number }[]>;
+  /** Events by their ids, as they are in the log; absent where they cannot be looked up. Only for ids that are no UUIDs. */
+  find?(ids: readonly string[], laneCount: number): Promise<readonly ClaimedEvent[]>;
   /** A number that orders the rows of a key among all that were ever read; for a table, its position column. */
   orderOf(row: LogPlace<Segment>): bigint;
   /**

@@ -1,0 +1,173 @@
+import { randomUUID } from "node:crypto";
+import pg from "pg";
+import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../identifiers.ts";
+import type { Database } from "../pool.ts";
+import { glance } from "../transaction.ts";
+import { DOORBELL_LOCK, managedNames } from "./managed-names.ts";
+
+/** Answers come at once or not at all; the polls go on meanwhile. */
+const ANSWER_MS = 2_000;
+/** Where there is no bell, it is not asked for again at every poll. */
+const LOOK_AGAIN_MS = 60_000;
+
+/**
+ * Wakes an idle relay when an event is written. While it is armed it holds a lock alone, and only then do writers
+ * notify: awake, nobody pays for it. The order is the whole trick: arm, read once more, then wait. Whoever wrote before
+ * is seen by that reading, whoever writes after it rings.
+ *
+ * It is a help and no promise: keep a slow poll beside it. Where it cannot work (another relay sleeps, a pooler stands
+ * between, the trigger is not there) arming says no.
+ */
+export class Doorbell {
+  readonly #database: Database;
+  readonly #table: TableName;
+  readonly #onRing: () => void;
+  #link: Link | null = null;
+  #isArmed = false;
+  #isClosed = false;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+  /** One thing after the other: there is one connection. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(database: Database, table: TableName, onRing: () => void) {
+    this.#database = database;
+    this.#table = table;
+    this.#onRing = onRing;
+  }
+
+  /** True: from now on a write rings. Never throws; false means that polls have to do. */
+  arm(): Promise<boolean> {
+    return this.#inTurn(async () => {
+      if (this.#isClosed || performance.now() < this.#notBeforeMs) return false;
+      if (this.#isArmed) return true;
+      this.#link ??= await this.#connect();
+      const link = this.#link;
+      if (link === null) return false;
+      const [answer] = (await link.client.query<[string]>({ ...ARM, values: [link.oid, this.#ring()] })).rows;
+      if (answer?.[0] === "missing") this.#notBeforeMs = performance.now() + LOOK_AGAIN_MS;
+      if (answer?.[0] === "gone") this.#drop();
+      this.#isArmed = answer?.[0] === "armed" && this.#link === link;
+      return this.#isArmed;
+    });
+  }
+
+  /** Writers stop notifying. */
+  async disarm(): Promise<void> {
+    await this.#inTurn(async () => {
+      if (!this.#isArmed) return false;
+      this.#isArmed = false;
+      await this.#link?.client.query("select pg_advisory_unlock_all()");
+      return true;
+    });
+  }
+
+  /** Ends the connection, and with it the lock. Legal to repeat. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#inTurn(async () => {
+      this.#isArmed = false;
+      const link = this.#link;
+      this.#link = null;
+      await link?.client.end();
+      return true;
+    });
+  }
+
+  #inTurn(work: () => Promise<boolean>): Promise<boolean> {
+    const result = this.#turn.then(work).catch(() => {
+      this.#drop();
+      return false;
+    });
+    this.#turn = result;
+    return result;
+  }
+
+  #ring(): string {
+    return managedNames(this.#table).ring;
+  }
+
+  /** Nobody knows what was missed meanwhile, so it rings once. */
+  #drop(): void {
+    const link = this.#link;
+    const wasArmed = this.#isArmed;
+    this.#link = null;
+    this.#isArmed = false;
+    link?.client.end().catch(() => {});
+    if (wasArmed && !this.#isClosed) this.#onRing();
+  }
+
+  async #connect(): Promise<Link | null> {
+    const client = new pg.Client({
+      ...this.#database.pool.options,
+      password: this.#database.pool.options.password,
+      application_name: `${this.#database.pool.options.application_name ?? "outbox-relay"} doorbell`,
+      query_timeout: ANSWER_MS,
+    });
+    let link: Link | null = null;
+    const lost = () => {
+      if (link !== null && this.#link === link) this.#drop();
+    };
+    client.on("error", lost);
+    client.on("end", lost);
+    try {
+      await client.connect();
+      link = await this.#listen(client);
+    } finally {
+      if (link === null) client.end().catch(() => {});
+    }
+    return link;
+  }
+
+  async #listen(client: pg.Client): Promise<Link | null> {
+    const text = "select to_regclass($1)::oid::text";
+    const { rows } = await client.query<[string | null]>({ text, values: [quoteTable(this.#table)], rowMode: "array" });
+    const oid = rows[0]?.[0];
+    if (oid == null) return null;
+    const channel = `outbox_relay_${oid}`;
+    await client.query(`listen ${quoteIdentifier(channel)}`);
+    if (!(await this.#hears(client, channel))) {
+      this.#notBeforeMs = performance.now() + LOOK_AGAIN_MS;
+      return null;
+    }
+    client.on("notification", () => {
+      if (this.#isArmed && this.#link?.client === client) this.#onRing();
+    });
+    return { client, oid };
+  }
+
+  /** Behind a pooler that gives the server's connection to others between transactions nothing is heard. */
+  async #hears(client: pg.Client, channel: string): Promise<boolean> {
+    const token = randomUUID();
+    const heard = Promise.withResolvers<boolean>();
+    const listener = ({ payload }: pg.Notification) => {
+      if (payload === token) heard.resolve(true);
+    };
+    client.on("notification", listener);
+    const timer = setTimeout(() => heard.resolve(false), ANSWER_MS);
+    try {
+      const { pool } = this.#database;
+      const context = this.#database.errorContext("trying the doorbell", displayTable(this.#table));
+      await glance(pool, context, ANSWER_MS, `select pg_notify('${channel}', '${token}')`);
+      return await heard.promise;
+    } finally {
+      clearTimeout(timer);
+      client.off("notification", listener);
+    }
+  }
+}
+
+interface Link {
+  readonly client: pg.Client;
+  readonly oid: string;
+}
+
+/** $1 is the table's oid, $2 the trigger's name. */
+const ARM = {
+  rowMode: "array" as const,
+  text: `select case
+    when not exists (select from pg_catalog.pg_class where oid = $1::oid) then 'gone'
+    when not exists (select from pg_catalog.pg_trigger t
+      where t.tgrelid = $1::oid and t.tgname = $2 and t.tgenabled <> 'D') then 'missing'
+    when pg_try_advisory_lock(${DOORBELL_LOCK}, $1::oid::int) then 'armed'
+    else 'taken' end`,
+};

@@ -1,0 +1,114 @@
+import { quoteTable, type TableName } from "../identifiers.ts";
+import type { Database } from "../pool.ts";
+import type { Session } from "../session.ts";
+import { transaction } from "../transaction.ts";
+import { unreadSql } from "./unread.sql.ts";
+
+/** What a pipeline has not read of a partition. */
+export interface Unread {
+  readonly pipeline: string;
+  readonly lanes: readonly number[];
+  /** Counted up to the caller's limit. */
+  readonly rows: number;
+  /** When the lane that is furthest behind last settled something; null: never. */
+  readonly settledAt: string | null;
+}
+
+export interface Needs {
+  readonly unread: readonly Unread[];
+  /** Rows that this snapshot does not see were not looked at. */
+  readonly snapshot: string;
+  /** Where each lane of each pipeline stood, as JSON. */
+  readonly positions: string;
+  /** Another one after a crash of the server, behind which a snapshot from before it means nothing. */
+  readonly life: string;
+}
+
+/** Everything in one snapshot, so that a row is looked at here, or is news when the partition is locked. */
+export async function needsOf(
+  database: Database,
+  table: TableName,
+  partition: TableName,
+  rowsMax: number,
+): Promise<Needs> {
+  const settings = {
+    context: database.errorContext("looking for unread events", quoteTable(partition)),
+    statementTimeoutMs: database.timeouts.readMs,
+    lockTimeoutMs: database.timeouts.lockMs,
+    isolation: "repeatable read" as const,
+    readOnly: true,
+    settings: { jit: "off" },
+  };
+  return await transaction(database.pool, settings, async (session) => {
+    const [row] = await session.rows(`select pg_current_snapshot()::text, (${positionsSql(database)})::text, ${LIFE}`, [
+      table.schema,
+      table.table,
+    ]);
+    const unread: Unread[] = [];
+    for (const pipeline of await pipelinesOf(session, database, table)) {
+      const lanes = await session.rows(unreadSql(database.tables, quoteTable(partition), pipeline, rowsMax));
+      if (lanes.length === 0) continue;
+      const settled = lanes.map((lane) => lane[2] ?? null);
+      unread.push({
+        pipeline: pipeline.name,
+        lanes: lanes.map((lane) => Number(lane[0])),
+        rows: lanes.reduce((sum, lane) => sum + Number(lane[1]), 0),
+        settledAt: settled.includes(null) ? null : (settled.sort()[0] ?? null),
+      });
+    }
+    return { unread, snapshot: row?.[0] ?? "", positions: row?.[1] ?? "{}", life: row?.[2] ?? "" };
+  });
+}
+
+/** Those that read the table, or did. */
+export async function pipelinesOf(session: Session, { tables }: Database, table: TableName) {
+  const rows = await session.rows(
+    `select name, lanes from ${tables.pipelines} where source_schema = $1 and source_table = $2 order by name`,
+    [table.schema, table.table],
+  );
+  return rows.map(([name, lanes]) => ({ name: name ?? "", lanes: Number(lanes) }));
+}
+
+/** The server's statistics begin anew when it recovers from a crash. */
+const LIFE = "coalesce(pg_catalog.pg_stat_get_bgwriter_stat_reset_time()::text, '')";
+
+/** By pipeline, its number of lanes and the lane. The parameters are schema and table. */
+function positionsSql({ tables }: Database): string {
+  return `select coalesce(jsonb_object_agg(jsonb_build_array(l.pipeline, p.lanes, l.lane)::text, l.position), '{}')
+    from ${tables.lanes} l join ${tables.pipelines} p on p.name = l.pipeline
+    where p.source_schema = $1 and p.source_table = $2`;
+}
+
+/** True where a lane stands before the place where it stood, or elsewhere. */
+const IS_SET_BACK = `(jsonb_typeof(a.place) = 'object' and (jsonb_typeof(b.place) <> 'object' or case
+  when b.place ->> 'from' is distinct from a.place ->> 'from' then
+    pg_snapshot_xmin((b.place ->> 'from')::pg_snapshot)
+      < pg_snapshot_xmin(coalesce(a.place ->> 'to', a.place ->> 'from')::pg_snapshot)
+    or pg_snapshot_xmax((b.place ->> 'from')::pg_snapshot)
+      < pg_snapshot_xmax(coalesce(a.place ->> 'to', a.place ->> 'from')::pg_snapshot)
+  when a.place ->> 'to' is null then false
+  else b.place ->> 'to' is distinct from a.place ->> 'to'
+    or (b.place ->> 'after')::bigint < (a.place ->> 'after')::bigint end))`;
+
+/**
+ * True when rows came into the partition since the look, or when a lane was set back, or is new: then the look counts
+ * for nothing. To be asked under the lock of the partition, when every writer of it has ended.
+ */
+export async function areNeedsOutdated(
+  session: Session,
+  database: Database,
+  { table, partition, needs }: { readonly table: TableName; readonly partition: TableName; readonly needs: Needs },
+): Promise<boolean> {
+  const quoted = quoteTable(partition);
+  const [row] = await session.rows(
+    `select ${LIFE} <> $5
+       or exists (select from ${quoted} t where t.xid >= pg_snapshot_xmax($3::pg_snapshot))
+       or exists (select from ${quoted} t where t.xid = any(array(select pg_snapshot_xip($3::pg_snapshot))))
+       or exists (
+         select from jsonb_each((${positionsSql(database)})) b(lane, place)
+         left join jsonb_each($4::jsonb) a(lane, place) using (lane)
+         where a.lane is null or ${IS_SET_BACK})`,
+    [table.schema, table.table, needs.snapshot, needs.positions, needs.life],
+  );
+  return row?.[0] !== "f";
+}

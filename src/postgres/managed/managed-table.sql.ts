@@ -1,0 +1,93 @@
+import { RelayError } from "../../core/errors.ts";
+import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import { createPartitionsSql } from "./create-partitions.sql.ts";
+import { dollarQuoted } from "./dollar-quoted.ts";
+import {
+  AHEAD_MS,
+  isManagedSql,
+  type ManagedTable,
+  managedComment,
+  managedNames,
+  PARTITION_STEPS,
+  upkeepLock,
+} from "./managed-names.ts";
+import { publishFunctionSql } from "./publish-function.sql.ts";
+import { wakeUpTriggerSql } from "./wake-up-trigger.sql.ts";
+
+/**
+ * Creates a managed outbox, or what of it is missing. Running it twice changes nothing, and several may run it at once.
+ * Each of its statements is whole by itself, so it needs no transaction around it and may have one. It grants nothing.
+ */
+export function managedTableSql(options: ManagedTable): string {
+  const { table, partition } = options;
+  if (!PARTITION_STEPS.includes(partition)) {
+    const what = `A partition of ${displayTable(table)} cannot hold ${JSON.stringify(partition)}`;
+    throw new RelayError("CONFIG_INVALID", `${what}: ${PARTITION_STEPS.join(", ")}`);
+  }
+  return `${createTableSql(options)}\n${createPartitionsSql(table, partition, AHEAD_MS[partition])}\n`;
+}
+
+function createTableSql({ table, payload, partition, wakeUp }: ManagedTable): string {
+  const name = quoteTable(table);
+  return `do ${dollarQuoted(`
+declare
+  there oid;
+begin
+  perform pg_advisory_xact_lock(hashtextextended(${quoteLiteral(upkeepLock(table))}, 0));
+  if not exists (select from pg_catalog.pg_namespace where nspname = ${quoteLiteral(table.schema)}) then
+    create schema ${quoteIdentifier(table.schema)};
+  end if;
+  select c.oid into there from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = ${quoteLiteral(table.schema)} and c.relname = ${quoteLiteral(table.table)};
+  if there is null then
+    ${columnsSql(table, payload)}
+    create index on ${name} (xid, id);
+  else
+    ${requireOursSql(table, payload)}
+  end if;
+  ${defaultPartitionSql(table)}
+  ${publishFunctionSql({ table, payload })}
+  ${wakeUpTriggerSql(table, wakeUp)}
+  comment on table ${name} is ${quoteLiteral(managedComment(partition))};
+end `)};`;
+}
+
+/** The time is that of the insert, not of the transaction: a row never belongs into a partition of the past. */
+function columnsSql(table: TableName, payload: string): string {
+  return `create table ${quoteTable(table)} (
+      id bigint generated always as identity (cache 1),
+      xid xid8 not null default pg_current_xact_id(),
+      event_id uuid not null default gen_random_uuid(),
+      event_type text not null,
+      event_key text,
+      payload ${payload} not null,
+      headers jsonb,
+      correlation_id text,
+      traceparent text,
+      tracestate text,
+      created_at timestamptz not null default clock_timestamp()
+    ) partition by range (created_at);`;
+}
+
+function requireOursSql(table: TableName, payload: string): string {
+  const name = displayTable(table);
+  const refuse = (why: string) =>
+    `raise exception using errcode = 'duplicate_table', message = ${quoteLiteral(`${name} is there already and ${why}`)};`;
+  return `if not (${isManagedSql("there")} and coalesce(pg_get_partkeydef(there) = 'RANGE (created_at)', false)) then
+      ${refuse("is no managed outbox: choose another name, or move it away")}
+    end if;
+    if not exists (select from pg_catalog.pg_attribute a where a.attrelid = there and a.attname = 'payload'
+      and a.atttypid = '${payload}'::regtype) then
+      ${refuse(`its payload is not ${payload}: name the type that it has`)}
+    end if;`;
+}
+
+function defaultPartitionSql(table: TableName): string {
+  const { defaultPartition } = managedNames(table);
+  const quoted = quoteTable({ schema: table.schema, table: defaultPartition });
+  return `if not exists (select from pg_catalog.pg_partitioned_table p
+    where p.partrelid = ${quoteLiteral(quoteTable(table))}::regclass and p.partdefid <> 0) then
+    create table ${quoted} partition of ${quoteTable(table)} default;
+    create unique index on ${quoted} (event_id);
+  end if;`;
+}

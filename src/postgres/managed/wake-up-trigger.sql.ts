@@ -1,0 +1,37 @@
+import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import { dollarQuoted } from "./dollar-quoted.ts";
+import { DOORBELL_LOCK, managedNames } from "./managed-names.ts";
+
+/**
+ * Notifies only while a relay sleeps: a NOTIFY takes a lock of the whole server at the commit. Awake, nobody holds the
+ * doorbell's lock alone and the condition is all that a writer pays for. To be put into a plpgsql block.
+ */
+export function wakeUpTriggerSql(table: TableName, wakeUp: boolean): string {
+  const parent = quoteTable(table);
+  const ring = managedNames(table).ring;
+  const fn = `${quoteIdentifier(table.schema)}.${quoteIdentifier(ring)}`;
+  const oid = `${quoteLiteral(parent)}::regclass`;
+  const there = `exists (select from pg_catalog.pg_trigger t where t.tgrelid = ${oid} and t.tgname = ${quoteLiteral(ring)})`;
+  if (!wakeUp) {
+    return `
+  if ${there} then
+    drop trigger ${quoteIdentifier(ring)} on ${parent};
+  end if;
+  drop function if exists ${fn}();`;
+  }
+  const body = `begin
+  perform pg_notify('outbox_relay_' || tg_relid::oid, '');
+  return null;
+end`;
+  return `
+  create or replace function ${fn}() returns trigger language plpgsql as ${dollarQuoted(body)};
+  if not ${there} then
+    create trigger ${quoteIdentifier(ring)} after insert on ${parent} for each statement
+      when (not pg_try_advisory_xact_lock_shared(${DOORBELL_LOCK}, ${oid}::oid::int))
+      execute function ${fn}();
+  end if;
+  if exists (select from pg_catalog.pg_trigger t
+    where t.tgrelid = ${oid} and t.tgname = ${quoteLiteral(ring)} and t.tgenabled = 'D') then
+    alter table ${parent} enable trigger ${quoteIdentifier(ring)};
+  end if;`;
+}

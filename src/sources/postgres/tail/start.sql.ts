@@ -1,0 +1,10 @@
+import { quoteLiteral } from "../../../postgres/identifiers.ts";
+import { type TailScope, tableSql } from "./tail-scope.ts";
+
+/** Now as a snapshot, and the first position that was written at a time or later; null without one. */
+export function startSql(scope: TailScope, since: string | null): string {
+  const { events, position } = scope.shape;
+  const first = `(select min(${position} + 0) from ${tableSql(scope)}
+  where ${events.createdAt} >= ${quoteLiteral(since ?? "")}::timestamptz)`;
+  return `select pg_current_snapshot()::text, ${since === null ? "null" : first}`;
+}

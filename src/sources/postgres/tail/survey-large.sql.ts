@@ -1,0 +1,16 @@
+import { type Difference, endedSince, parseSnapshot } from "./difference.ts";
+import { type TailScope, tableSql, xidArray, xidLiteral } from "./tail-scope.ts";
+
+/**
+ * Where a large difference begins: at or before its first position, by the rows that began after the older snapshot
+ * (the first row of the answer), and for each transaction that it saw running. The sum keeps the planner from looking
+ * for the minimum by walking along the positions.
+ */
+export function surveyLargeSql(scope: TailScope, difference: Difference & { readonly to: string }): string {
+  const { position, xid } = scope.shape;
+  const range = `${xid} >= ${xidLiteral(parseSnapshot(difference.from).end)}
+  and ${xid} < ${xidLiteral(parseSnapshot(difference.to).end)}`;
+  const first = `select ${position} from ${tableSql(scope)} where ${xid} = x order by ${xid}, ${position} limit 1`;
+  return `select null, min(${position} + 0) from ${tableSql(scope)} where ${range}
+union all select x::text, (${first}) from unnest(${xidArray(endedSince(difference))}) x`;
+}

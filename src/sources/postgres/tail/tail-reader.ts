@@ -1,0 +1,194 @@
+import { RelayError } from "../../../core/errors.ts";
+import type { ClaimedEvent } from "../../../ports/queue-store.ts";
+import { displayTable, quoteArray } from "../../../postgres/identifiers.ts";
+import type { Database } from "../../../postgres/pool.ts";
+import type { Row } from "../../../postgres/session.ts";
+import { statement } from "../../../postgres/transaction.ts";
+import { COLUMN } from "../event-columns.ts";
+import { EventReader } from "../event-reader.ts";
+import type { LogPlace, LogRow } from "../log/log-kind.ts";
+import { rowsThatFit } from "../payload-loader.ts";
+import { type Difference, keyOf } from "./difference.ts";
+import { gatherSql } from "./gather.sql.ts";
+import { surveyLargeSql } from "./survey-large.sql.ts";
+import { columnsSql, filterConditions, fromSql, isBeginning, type TailScope, tableSql } from "./tail-scope.ts";
+import type { Stretch } from "./tail-stretch.ts";
+import { walkSql } from "./walk.sql.ts";
+import { walkEndSql } from "./walk-end.sql.ts";
+
+/**
+ * A difference of up to so many rows is looked up whole for every page, which costs some microseconds a row; a larger
+ * one is walked along the positions, which costs less than one, but more to begin with.
+ */
+const GATHER_MAX = 2_000;
+/** Rows that one statement steps over at most, whether they belong to the pipeline or not: it must end in time. */
+const STEP_MAX = 50_000;
+/** Differences whose beginning is remembered, so that the next pass need not look for it again. */
+const LARGE_MAX = 16;
+
+/**
+ * Whatever the statistics say: plans that show the first rows at once and stop when there are enough. Nothing here is
+ * large enough for helpers, whose start alone takes milliseconds.
+ */
+export const TAIL_SETTINGS = {
+  plan_cache_mode: "force_custom_plan",
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  max_parallel_workers_per_gather: "0",
+  jit: "off",
+};
+
+const LIFE_AT = COLUMN.order + 1;
+const SNAPSHOT_AT = COLUMN.order + 2;
+const SIZE_AT = COLUMN.order + 3;
+
+export interface StretchPage {
+  readonly rows: readonly LogRow<Difference>[];
+  /** The difference that was read, with both of its snapshots. */
+  readonly difference: Difference & { readonly to: string };
+  /** Where the lanes of the stretch stand now. */
+  readonly place: LogPlace<Difference>;
+  readonly life: string;
+}
+
+const NOWHERE: Difference = { from: "", to: null };
+
+interface Large {
+  /** No row of the difference lies before it; null when there are none at all. */
+  readonly first: number | null;
+  /** Those of the transactions that the older snapshot saw running that have rows here. */
+  readonly xids: readonly bigint[];
+}
+
+/** Reads pages of differences, each in a short transaction of its own. Keeps nothing open. */
+export class TailReader {
+  readonly #database: Database;
+  readonly #scope: TailScope;
+  readonly #events: EventReader;
+  readonly #large: Map<string, Large>;
+
+  /** `large` outlives a reader: what is known of a fixed difference stays true. */
+  constructor(database: Database, scope: TailScope, headersMax: number, large: Map<string, Large> = new Map()) {
+    const { payloadBytesMax, shape } = scope;
+    this.#database = database;
+    this.#scope = scope;
+    this.#events = new EventReader({ payloadBytesMax, headersMax, isBytea: shape.events.payload.kind === "bytea" });
+    this.#large = large;
+  }
+
+  async read(stretch: Stretch, rows: number, bytes: number): Promise<StretchPage> {
+    const { difference } = stretch;
+    if (isBeginning(difference) || this.#large.has(keyOf(difference))) return await this.#walk(stretch, rows, bytes);
+    const found = await this.#rows(gatherSql(this.#scope, stretch, rows, GATHER_MAX));
+    const look = found[0] ?? [];
+    const life = look[LIFE_AT] ?? "";
+    const fixed = { from: difference.from, to: difference.to ?? look[SNAPSHOT_AT] ?? "", life };
+    if (Number(look[SIZE_AT]) > GATHER_MAX) return await this.#walk({ ...stretch, difference: fixed }, rows, bytes);
+    const listed = found.filter((row) => row[COLUMN.order] !== null);
+    listed.sort((left, right) => Number(left[COLUMN.order]) - Number(right[COLUMN.order]));
+    const shown = await this.#show(listed, fixed, rows, bytes);
+    const isWhole = listed.length < rows && shown.length === listed.length;
+    const place = isWhole ? behind(fixed) : { segment: fixed, mark: shown.at(-1)!.mark };
+    return { rows: shown, difference: fixed, place, life };
+  }
+
+  /** By the ids of the events. Rows beyond the payload's limit come with their fault, as in a page. */
+  async find(ids: readonly string[]): Promise<readonly ClaimedEvent[]> {
+    const { events } = this.#scope.shape;
+    const rows = await this.#rows(
+      `select ${columnsSql(this.#scope)} from ${fromSql(this.#scope, events.quotedName)}
+       where ${events.id} = any(${quoteArray(ids)}::${events.idType}[])`,
+    );
+    return (await this.#show(rows, NOWHERE, rows.length, Number.POSITIVE_INFINITY)).map(({ event }) => event);
+  }
+
+  async #walk(asked: Stretch, rows: number, bytes: number): Promise<StretchPage> {
+    const { difference } = asked;
+    const fixed = { ...difference, to: difference.to ?? "" };
+    const { first, xids } = isBeginning(difference) ? { first: 0, xids: [] } : await this.#survey(fixed);
+    if (first === null) return { rows: [], difference: fixed, place: behind(fixed), life: fixed.life ?? "" };
+    const stretch = { ...asked, after: Math.max(asked.after, first - 1, 0) };
+    const listed = await this.#rows(walkSql(this.#scope, stretch, xids, rows, STEP_MAX));
+    const life = listed[0]?.[LIFE_AT] ?? fixed.life ?? "";
+    const segment = { ...fixed, life };
+    const shown = await this.#show(listed, segment, rows, bytes);
+    const isCut = listed.length === rows || shown.length < listed.length;
+    const place = isCut ? { segment, mark: shown.at(-1)!.mark } : await this.#stepEnd(stretch, segment, xids);
+    return { rows: shown, difference: segment, place, life };
+  }
+
+  /** Where a step stands that found less than was asked for. */
+  async #stepEnd(
+    stretch: Stretch,
+    segment: Difference & { readonly to: string },
+    xids: readonly bigint[],
+  ): Promise<LogPlace<Difference>> {
+    if (filterConditions(this.#scope, stretch.lanes).length === 0) return behind(segment);
+    const [row] = await this.#rows(walkEndSql(this.#scope, stretch, xids, STEP_MAX));
+    return Number(row?.[1]) < STEP_MAX ? behind(segment) : { segment, mark: this.#markOf(row?.[0]) };
+  }
+
+  async #survey(difference: Difference & { readonly to: string }): Promise<Large> {
+    const key = keyOf(difference);
+    const before = this.#large.get(key);
+    if (before) return before;
+    const rows = await this.#rows(surveyLargeSql(this.#scope, difference));
+    const firsts = rows.flatMap(([, first]) => (first == null ? [] : [Number(first)]));
+    const xids = rows.flatMap(([xid, first]) => (xid == null || first == null ? [] : [BigInt(xid)]));
+    const large = { first: firsts.length === 0 ? null : Math.min(...firsts), xids };
+    this.#large.set(key, large);
+    for (const old of this.#large.keys()) if (this.#large.size > LARGE_MAX) this.#large.delete(old);
+    return large;
+  }
+
+  async #show(
+    listed: readonly Row[],
+    segment: Difference,
+    rowsMax: number,
+    bytesMax: number,
+  ): Promise<readonly LogRow<Difference>[]> {
+    const page = listed.slice(0, rowsThatFit(listed, rowsMax, bytesMax, this.#events));
+    const large = page.filter((row) => this.#events.bytesToLoad(row) > 0).map((row) => row[COLUMN.order] ?? "");
+    const loaded = large.length === 0 ? null : await this.#load(large);
+    return page.map((row) => {
+      const body = loaded?.get(row[COLUMN.order] ?? "") ?? null;
+      return { segment, mark: this.#markOf(row[COLUMN.order]), event: this.#events.read(row, body, null) };
+    });
+  }
+
+  async #load(positions: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const { position, events } = this.#scope.shape;
+    const rows = await this.#rows(
+      `select ${position}, ${events.payload.body} from ${tableSql(this.#scope)}
+       where ${position} = any(${quoteArray(positions)}::bigint[])`,
+    );
+    const loaded = new Map(rows.map((row) => [row[0] ?? "", row[1] ?? ""]));
+    const gone = positions.find((it) => !loaded.has(it));
+    if (gone === undefined) return loaded;
+    const what = `Row ${gone} of ${displayTable(events.name)} vanished while it was read; the next reading passes it.`;
+    throw new RelayError("DATABASE_BUSY", what);
+  }
+
+  #markOf(position: string | null | undefined): number {
+    const mark = Number(position);
+    if (Number.isSafeInteger(mark) && mark > 0) return mark;
+    const { events, positionName } = this.#scope.shape;
+    const what = `Column ${positionName} of ${displayTable(events.name)} holds ${position}; positions are 1 to 2^53`;
+    throw new RelayError("COLUMN_MISTYPED", what);
+  }
+
+  async #rows(text: string): Promise<readonly Row[]> {
+    const settings = {
+      context: this.#database.errorContext("reading the log", displayTable(this.#scope.shape.events.name)),
+      statementTimeoutMs: this.#database.timeouts.readMs,
+      readOnly: true,
+      settings: TAIL_SETTINGS,
+    };
+    return await statement(this.#database.pool, settings, text);
+  }
+}
+
+/** Everything of it was read: what comes next is what the newer snapshot did not see yet. */
+function behind({ to, life }: Difference & { readonly to: string }): LogPlace<Difference> {
+  return { segment: { from: to, to: null, ...(life === undefined ? {} : { life }) }, mark: 0 };
+}

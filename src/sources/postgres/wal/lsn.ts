@@ -1,0 +1,10 @@
+/** A place in the write-ahead log as a number, from the form in which the server prints it: `16/B374D848`. */
+export function parseLsn(text: string): bigint {
+  const match = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i.exec(text);
+  if (match === null) throw new SyntaxError(`${JSON.stringify(text)} is no place in the write-ahead log`);
+  return (BigInt(`0x${match[1]}`) << 32n) | BigInt(`0x${match[2]}`);
+}
+
+export function printLsn(lsn: bigint): string {
+  return `${(lsn >> 32n).toString(16).toUpperCase()}/${(lsn & 0xffffffffn).toString(16).toUpperCase()}`;
+}

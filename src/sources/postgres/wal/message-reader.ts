@@ -1,0 +1,87 @@
+import { reasonOf } from "../../../core/errors.ts";
+import type { Headers } from "../../../core/event.ts";
+import type { ClaimedEvent } from "../../../ports/queue-store.ts";
+import { readHeaders } from "../headers.ts";
+import type { EventLimits } from "./row-reader.ts";
+
+const NEW_LINE = 10;
+/** Everything but the payload; larger is no head. */
+const HEAD_BYTES_MAX = 256 * 1024;
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+/**
+ * An event out of a message of the log: a line of JSON with `id`, `type`, `key`, `headers`, `correlationId`,
+ * `createdAt`, then the payload as it is. `place` names what has no id.
+ */
+export function readMessageEvent(content: Buffer, place: string, limits: EventLimits): ClaimedEvent {
+  const end = content.subarray(0, HEAD_BYTES_MAX).indexOf(NEW_LINE);
+  try {
+    if (end < 0) throw new SyntaxError("it has no line break behind its head");
+    const head = headOf(content.toString("utf8", 0, end), limits);
+    const payload = Buffer.from(content.subarray(end + 1));
+    return { ...head, lane: 0, payload, failures: 0, fault: sizeFault(head.id, payload, limits) };
+  } catch (error) {
+    const reason = `The message at ${place} is no event: ${reasonOf(error, 300)}; it wants a line of JSON with id and type, then the payload`;
+    return {
+      id: place,
+      lane: 0,
+      type: "",
+      key: null,
+      payload: Buffer.from(content.subarray(0, KEPT_BYTES_MAX)),
+      headers: {},
+      correlationId: null,
+      createdAt: null,
+      failures: 0,
+      fault: { code: "EVENT_UNREADABLE", reason },
+    };
+  }
+}
+
+function sizeFault(id: string, payload: Buffer, { payloadBytesMax }: EventLimits): ClaimedEvent["fault"] {
+  if (payload.length <= payloadBytesMax) return null;
+  const reason = `Event ${id}: the payload has ${payload.length} bytes, more than the ${payloadBytesMax} that are allowed`;
+  return { code: "EVENT_TOO_LARGE", reason };
+}
+
+interface Head {
+  readonly id: string;
+  readonly type: string;
+  readonly key: string | null;
+  readonly headers: Headers;
+  readonly correlationId: string | null;
+  readonly createdAt: string | null;
+}
+
+function headOf(text: string, limits: EventLimits): Head {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new SyntaxError("its head is no object");
+  const field = (name: string) => textOf(name, Reflect.get(value, name));
+  const required = (name: string) => {
+    const found = field(name);
+    if (found === null || found === "") throw new SyntaxError(`its head has no ${name}`);
+    return found;
+  };
+  const headers: unknown = Reflect.get(value, "headers");
+  return {
+    id: required("id"),
+    type: required("type"),
+    key: field("key"),
+    headers: headers == null ? {} : readHeaders(JSON.stringify(headers), limits.headersMax),
+    correlationId: field("correlationId"),
+    createdAt: timeOf(field("createdAt")),
+  };
+}
+
+function textOf(name: string, value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string") return value;
+  // A longer one would be rounded, and with it two keys become one.
+  if (Number.isSafeInteger(value)) return String(value);
+  throw new SyntaxError(`its ${name} is neither a text nor a whole number of at most 15 digits`);
+}
+
+function timeOf(text: string | null): string | null {
+  const time = text === null ? Number.NaN : Date.parse(text);
+  return Number.isNaN(time) ? null : new Date(time).toISOString();
+}

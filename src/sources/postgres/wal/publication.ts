@@ -1,0 +1,84 @@
+import { isRelayError, RelayError } from "../../../core/errors.ts";
+import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
+import type { Database } from "../../../postgres/pool.ts";
+import type { Session } from "../../../postgres/session.ts";
+import { transaction } from "../../../postgres/transaction.ts";
+
+interface Publication {
+  readonly name: string;
+  /** Null: for messages only, which are in every publication. */
+  readonly table: TableName | null;
+}
+
+function creationSql({ name, table }: Publication): string {
+  const quoted = quoteIdentifier(name);
+  if (table === null) return `create publication ${quoted} with (publish = 'insert')`;
+  // Rows of partitions are then shown as rows of the table that people know.
+  const options = "publish = 'insert', publish_via_partition_root = true";
+  return `create publication ${quoted} for table ${quoteTable(table)} with (${options})`;
+}
+
+/** Makes the publication if it is missing and the role may. */
+export async function ensurePublication(database: Database, publication: Publication): Promise<void> {
+  if (await isThere(database, publication)) return;
+  const context = database.errorContext(`creating the publication ${publication.name}`);
+  try {
+    const settings = { context, statementTimeoutMs: database.timeouts.statementMs };
+    await transaction(database.pool, settings, (session) => session.rows(creationSql(publication)));
+  } catch (error) {
+    const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
+    // Somebody was quicker.
+    if (code === "42710") return;
+    if (!isRelayError(error, "GRANT_MISSING")) throw error;
+    const what = `The role ${database.role} may not create the publication ${publication.name}; its owner runs: ${creationSql(publication)};`;
+    throw new RelayError("GRANT_MISSING", what, { cause: error });
+  }
+}
+
+/** Whether what is inserted into the table still comes. Throws TABLE_MISSING with what mends it. */
+export async function requirePublication(database: Database, publication: Publication): Promise<void> {
+  if (await isThere(database, publication)) return;
+  const what = `The publication ${publication.name} is not there: what is written now does not arrive. Run: ${creationSql(publication)};`;
+  throw new RelayError("TABLE_MISSING", what);
+}
+
+async function isThere(database: Database, { name, table }: Publication): Promise<boolean> {
+  const settings = {
+    context: database.errorContext(`looking at the publication ${name}`),
+    statementTimeoutMs: database.timeouts.statementMs,
+    readOnly: true,
+  };
+  return await transaction(database.pool, settings, async (session) => {
+    const [row] = await session.rows("select p.pubinsert from pg_catalog.pg_publication p where p.pubname = $1", [
+      name,
+    ]);
+    if (row === undefined) return false;
+    if (table === null) return true;
+    if (row[0] !== "t") {
+      const fix = `alter publication ${quoteIdentifier(name)} set (publish = 'insert');`;
+      throw new RelayError("TABLE_MISSING", `The publication ${name} leaves inserts out. Run: ${fix}`);
+    }
+    await requireMember(session, name, table);
+    return true;
+  });
+}
+
+async function requireMember(session: Session, name: string, table: TableName): Promise<void> {
+  const [row] = await session.rows(
+    `select c.relkind,
+       exists (select from pg_catalog.pg_publication_tables m
+         where m.pubname = $1 and m.schemaname = $2 and m.tablename = $3)
+     from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = $2 and c.relname = $3 and c.relkind in ('r', 'p')`,
+    [name, table.schema, table.table],
+  );
+  if (row === undefined) throw new RelayError("TABLE_MISSING", `The table ${displayTable(table)} does not exist`);
+  if (row[1] === "t") return;
+  const quoted = quoteIdentifier(name);
+  const fix =
+    row[0] === "p"
+      ? `alter publication ${quoted} set (publish_via_partition_root = true); and, unless it is in it already: alter publication ${quoted} add table ${quoteTable(table)};`
+      : `alter publication ${quoted} add table ${quoteTable(table)};`;
+  const what = `The publication ${name} does not have ${displayTable(table)}: what is written there does not arrive. Run: ${fix}`;
+  throw new RelayError("TABLE_MISSING", what);
+}

@@ -1,0 +1,163 @@
+import type { ErrorCode } from "../../../core/errors.ts";
+import type { Headers } from "../../../core/event.ts";
+import type { ClaimedEvent } from "../../../ports/queue-store.ts";
+import { isoTime } from "../event-reader.ts";
+import { HeadersError, readHeaders } from "../headers.ts";
+import type { EventParts } from "./event-parts.ts";
+import type { Relation } from "./pgoutput.ts";
+
+export interface EventLimits {
+  readonly payloadBytesMax: number;
+  readonly headersMax: number;
+}
+
+type Fault = { readonly code: ErrorCode; readonly reason: string };
+
+const NO_BYTES = Buffer.alloc(0);
+const NO_HEADERS: Headers = Object.freeze({});
+const BYTEA_OID = 17;
+const NULL = 110; // n
+const UNCHANGED = 117; // u
+/** Beyond the limit an event is dead at once; its payload goes with it for a replay, unless it is larger than this. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Turns the rows of one table, as the log has them, into events: with a fault when they are none, never an exception. */
+export class RowReader {
+  readonly #relation: Relation;
+  readonly #parts: EventParts;
+  readonly #limits: EventLimits;
+  /** Where each column of the row that is being read begins and ends; a negative beginning stands for null. */
+  readonly #starts: Int32Array;
+  readonly #ends: Int32Array;
+  readonly #at: Readonly<
+    Record<
+      "id" | "type" | "key" | "payload" | "headers" | "correlationId" | "createdAt" | "traceparent" | "tracestate",
+      number
+    >
+  >;
+  readonly #extras: readonly { readonly at: number; readonly header: string }[];
+  readonly #isBytea: boolean;
+  readonly #isComplete: boolean;
+
+  constructor(relation: Relation, parts: EventParts, limits: EventLimits) {
+    this.#relation = relation;
+    this.#parts = parts;
+    this.#limits = limits;
+    this.#starts = new Int32Array(relation.columns.length);
+    this.#ends = new Int32Array(relation.columns.length);
+    const at = (name: string | null) => relation.columns.findIndex((column) => column.name === name);
+    this.#at = {
+      id: at(parts.id),
+      type: at(parts.type),
+      key: at(parts.key),
+      payload: at(parts.payload),
+      headers: at(parts.headers),
+      correlationId: at(parts.correlationId),
+      createdAt: at(parts.createdAt),
+      traceparent: at(parts.traceparent),
+      tracestate: at(parts.tracestate),
+    };
+    this.#extras = parts.extras.map(({ column, header }) => ({ at: at(column), header }));
+    this.#isBytea = parts.isBytea || relation.columns[this.#at.payload]?.typeOid === BYTEA_OID;
+    this.#isComplete = this.#at.id >= 0 && this.#at.type >= 0 && this.#at.payload >= 0;
+  }
+
+  /** `place` names the event where the row does not. */
+  read(buffer: Buffer, at: number, place: () => string): ClaimedEvent {
+    this.#measure(buffer, at);
+    const id = this.#text(buffer, this.#at.id);
+    const type = this.#text(buffer, this.#at.type) ?? "";
+    const payload = this.#payload(buffer);
+    const createdAt = this.#text(buffer, this.#at.createdAt);
+    let fault = this.#fault(id, type, payload);
+    let headers = NO_HEADERS;
+    try {
+      headers = this.#headers(buffer, id ?? "");
+    } catch (error) {
+      if (!(error instanceof HeadersError)) throw error;
+      fault ??= { code: "EVENT_UNREADABLE", reason: `Row ${id}: ${error.message}` };
+    }
+    return {
+      id: id ?? place(),
+      lane: 0,
+      type,
+      key: this.#text(buffer, this.#at.key),
+      payload: fault !== null && payload.length > KEPT_BYTES_MAX ? NO_BYTES : payload,
+      headers,
+      correlationId: this.#text(buffer, this.#at.correlationId),
+      createdAt: createdAt === null ? null : isoTime(createdAt),
+      failures: 0,
+      fault,
+    };
+  }
+
+  #measure(buffer: Buffer, start: number): void {
+    const count = Math.min(buffer.readUInt16BE(start), this.#starts.length);
+    let at = start + 2;
+    for (let column = 0; column < count; column += 1) {
+      const kind = buffer[at];
+      at += 1;
+      if (kind === NULL || kind === UNCHANGED) {
+        this.#starts[column] = -1;
+        continue;
+      }
+      const end = at + 4 + buffer.readUInt32BE(at);
+      this.#starts[column] = at + 4;
+      this.#ends[column] = end;
+      at = end;
+    }
+  }
+
+  #text(buffer: Buffer, column: number): string | null {
+    const start = column < 0 ? -1 : this.#starts[column]!;
+    return start < 0 ? null : buffer.toString("utf8", start, this.#ends[column]);
+  }
+
+  /** The one copy out of the socket's buffer. */
+  #payload(buffer: Buffer): Buffer {
+    const column = this.#at.payload;
+    const start = column < 0 ? -1 : this.#starts[column]!;
+    const end = this.#ends[column]!;
+    if (start < 0 || start === end) return NO_BYTES;
+    if (this.#isBytea) return Buffer.from(buffer.toString("latin1", start + 2, end), "hex");
+    const copy = Buffer.allocUnsafe(end - start);
+    buffer.copy(copy, 0, start, end);
+    return copy;
+  }
+
+  #headers(buffer: Buffer, id: string): Headers {
+    const stored = this.#text(buffer, this.#at.headers);
+    const parent = this.#text(buffer, this.#at.traceparent);
+    if (stored === null && parent === null && this.#extras.length === 0 && !this.#parts.hasIdHeader) return NO_HEADERS;
+    const headers: Record<string, string> = {};
+    if (this.#parts.hasIdHeader) headers.id = id;
+    for (const { at, header } of this.#extras) {
+      const value = this.#text(buffer, at);
+      if (value !== null) headers[header] = value;
+    }
+    if (stored !== null) Object.assign(headers, readHeaders(stored, this.#limits.headersMax));
+    // What the headers say themselves wins: nobody gets two of them.
+    if (parent !== null && parent !== "" && !Object.hasOwn(headers, "traceparent")) {
+      headers.traceparent = parent;
+      const state = this.#text(buffer, this.#at.tracestate);
+      if (state) headers.tracestate = state;
+    }
+    return headers;
+  }
+
+  #fault(id: string | null, type: string, payload: Buffer): Fault | null {
+    const { payloadBytesMax } = this.#limits;
+    if (!this.#isComplete) {
+      const { id: idName, payload: payloadName, type: typeName } = this.#parts;
+      const { schema, table } = this.#relation;
+      const reason = `A row of ${schema}.${table} came without one of ${idName}, ${typeName}, ${payloadName}: the table or its publication was changed`;
+      return { code: "EVENT_UNREADABLE", reason };
+    }
+    if (id === null) return { code: "EVENT_UNREADABLE", reason: "The row has no id" };
+    if (type === "") return { code: "EVENT_UNREADABLE", reason: `Row ${id} has no event type` };
+    if (payload.length <= payloadBytesMax) return null;
+    const kept = payload.length > KEPT_BYTES_MAX ? "; only the table still has it" : "";
+    const reason = `Row ${id}: the payload has ${payload.length} bytes, more than the ${payloadBytesMax} that are allowed${kept}`;
+    return { code: "EVENT_TOO_LARGE", reason };
+  }
+}

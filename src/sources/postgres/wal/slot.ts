@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import { RelayError } from "../../../core/errors.ts";
+import { quoteLiteral } from "../../../postgres/identifiers.ts";
+import type { Database } from "../../../postgres/pool.ts";
+import { glance, transaction } from "../../../postgres/transaction.ts";
+import { parseLsn } from "./lsn.ts";
+
+/** A replication slot as the server sees it. */
+export interface SlotHealth {
+  /** What the server keeps on its disk for it; null when it keeps nothing any more. */
+  readonly retainedBytes: number | null;
+  /** `reserved`, `extended`, `unreserved` or `lost`. */
+  readonly walStatus: string | null;
+  /** How much may still be written before the slot is lost; null without a limit. */
+  readonly safeBytes: number | null;
+  readonly active: boolean;
+  readonly activePid: number | null;
+  readonly confirmedLsn: bigint | null;
+  readonly plugin: string;
+  readonly database: string;
+  /** Whether standbys keep a copy of it; null where the server cannot. */
+  readonly isFailover: boolean | null;
+  /** The end of what the server has written and flushed. */
+  readonly currentLsn: bigint;
+  /** The line of the server's history. */
+  readonly timeline: number;
+}
+
+export const SLOT_PREFIX = "outbox_relay_";
+const READABLE_MAX = 24;
+
+/** A name for a slot or publication out of any words: readable, and different for different words. */
+export function derivedName(readable: string, ...words: readonly string[]): string {
+  const plain = readable
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "_")
+    .slice(0, READABLE_MAX)
+    .replace(/^_|_$/g, "");
+  const hash = createHash("sha256").update(JSON.stringify(words)).digest("hex").slice(0, 12);
+  return `${SLOT_PREFIX}${plain === "" ? "" : `${plain}_`}${hash}`;
+}
+
+/** Slots of all databases of a server share their names: hence the database's own number, and the relay's identity in it. */
+export async function slotName(database: Database, pipeline: string): Promise<string> {
+  const context = database.errorContext("naming the replication slot");
+  const [row] = await glance(
+    database.pool,
+    context,
+    database.timeouts.readMs,
+    `select i.uuid, d.oid from ${database.tables.identity} i, pg_catalog.pg_database d
+     where d.datname = pg_catalog.current_database()`,
+  );
+  if (row === undefined) throw new RelayError("SCHEMA_MISSING", `${database.tables.identity} has no row`);
+  return derivedName(pipeline, row[0] ?? "", row[1] ?? "", database.relaySchema, pipeline);
+}
+
+/** Null when there is no such slot. */
+export async function slotHealth(database: Database, slot: string): Promise<SlotHealth | null> {
+  const context = database.errorContext(`looking at the replication slot ${slot}`);
+  // By JSON where a column is not there in all versions.
+  const [row] = await glance(
+    database.pool,
+    context,
+    database.timeouts.readMs,
+    `select pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), s.restart_lsn), s.wal_status, s.safe_wal_size,
+       s.active, s.active_pid, s.confirmed_flush_lsn, s.plugin, s.database, pg_catalog.to_jsonb(s) ->> 'failover',
+       pg_catalog.pg_current_wal_flush_lsn(), pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn())
+     from pg_catalog.pg_replication_slots s where s.slot_name = ${quoteLiteral(slot)} and s.slot_type = 'logical'`,
+  );
+  if (row === undefined) return null;
+  const number = (text: string | null | undefined) => (text == null ? null : Number(text));
+  return {
+    retainedBytes: number(row[0]),
+    walStatus: row[1] ?? null,
+    safeBytes: number(row[2]),
+    active: row[3] === "t",
+    activePid: number(row[4]),
+    confirmedLsn: row[5] == null ? null : parseLsn(row[5]),
+    plugin: row[6] ?? "",
+    database: row[7] ?? "",
+    isFailover: row[8] == null ? null : row[8] === "true",
+    currentLsn: parseLsn(row[9] ?? ""),
+    timeline: Number.parseInt((row[10] ?? "").slice(0, 8), 16),
+  };
+}
+
+/** Throws SLOT_LOST when the slot cannot be read on. */
+export async function requireSlot(database: Database, slot: string): Promise<SlotHealth> {
+  const health = await slotHealth(database, slot);
+  if (health === null)
+    throw new RelayError("SLOT_LOST", `The replication slot ${slot} is not there: somebody dropped it`);
+  if (health.walStatus === "lost" || health.confirmedLsn === null) throw lostSlot(slot);
+  return health;
+}
+
+export function lostSlot(slot: string, cause?: unknown): RelayError {
+  const what = `The replication slot ${slot} is lost: it lay behind by more than max_slot_wal_keep_size, or the server was changed`;
+  return new RelayError("SLOT_LOST", what, { cause });
+}
+
+/** Of the connections that read slots, so that a relay knows those of its own kind. */
+export const READER_SUFFIX = " wal";
+
+/**
+ * Ends a reader of the relay's own kind: whoever reads now has the lane, and the former owner may hang, or be behind a
+ * network that is gone. Readers of others are left alone.
+ */
+export async function freeSlot(database: Database, slot: string): Promise<void> {
+  const context = database.errorContext(`freeing the replication slot ${slot}`);
+  await glance(
+    database.pool,
+    context,
+    database.timeouts.readMs,
+    `select pg_catalog.pg_terminate_backend(a.pid)
+     from pg_catalog.pg_replication_slots s join pg_catalog.pg_stat_activity a on a.pid = s.active_pid
+     where s.slot_name = ${quoteLiteral(slot)} and a.usename = current_user
+       and right(a.application_name, ${READER_SUFFIX.length}) = ${quoteLiteral(READER_SUFFIX)}`,
+  );
+}
+
+export async function dropSlot(database: Database, slot: string): Promise<void> {
+  const settings = slotSettings(database, `dropping the replication slot ${slot}`);
+  await transaction(database.pool, settings, (session) =>
+    session.rows("select pg_catalog.pg_drop_replication_slot($1)", [slot]),
+  );
+}
+
+function slotSettings(database: Database, doing: string) {
+  return { context: database.errorContext(doing), statementTimeoutMs: database.timeouts.readMs };
+}

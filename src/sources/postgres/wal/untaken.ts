@@ -1,0 +1,27 @@
+import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
+import { typeMatcher } from "./type-matcher.ts";
+
+/** The newest events that this pipeline left to others, without their payload. */
+const EVENTS_MAX = 1_000;
+
+type Noted = Pick<ClaimedEvent, "type" | "key" | "correlationId" | "headers">;
+
+export class Untaken {
+  readonly #events: Noted[] = [];
+  #next = 0;
+
+  note({ correlationId, headers, key, type }: ClaimedEvent): void {
+    this.#events[this.#next] = { type, key, correlationId, headers };
+    this.#next = (this.#next + 1) % EVENTS_MAX;
+  }
+
+  /** Those of them that no rule takes, by type. */
+  count(rules: readonly (readonly TypeRule[])[]): readonly { readonly type: string; readonly count: number }[] {
+    const takers = rules.map(typeMatcher);
+    const counts = new Map<string, number>();
+    for (const event of this.#events) {
+      if (!takers.some((takes) => takes(event))) counts.set(event.type, (counts.get(event.type) ?? 0) + 1);
+    }
+    return [...counts].map(([type, count]) => ({ type, count }));
+  }
+}

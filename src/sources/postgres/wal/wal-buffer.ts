@@ -1,0 +1,57 @@
+import type { LogRow } from "../log/log-kind.ts";
+import type { WalSegment } from "./wal-place.ts";
+
+/** What may wait here unread; beyond it nothing more is taken from the socket. */
+const ROWS_MAX = 4_000;
+const BYTES_MAX = 8 * 1024 * 1024;
+/** What a row weighs besides its payload. */
+const ROW_BYTES = 400;
+
+/** Rows that have arrived and were not asked for yet, in order. */
+export class WalBuffer {
+  #rows: LogRow<WalSegment>[] = [];
+  #first = 0;
+  #bytes = 0;
+
+  get length(): number {
+    return this.#rows.length - this.#first;
+  }
+
+  get isFull(): boolean {
+    return this.length >= ROWS_MAX || this.#bytes >= BYTES_MAX;
+  }
+
+  /** So far below full that reading on pays. */
+  get hasRoom(): boolean {
+    return this.length <= ROWS_MAX / 2 && this.#bytes <= BYTES_MAX / 2;
+  }
+
+  get first(): LogRow<WalSegment> | undefined {
+    return this.#rows[this.#first];
+  }
+
+  add(row: LogRow<WalSegment>): void {
+    this.#rows.push(row);
+    this.#bytes += row.event.payload.length + ROW_BYTES;
+  }
+
+  /** At most `rows`, and no more after `bytes` of payload are reached. */
+  take(rows: number, bytes: number): readonly LogRow<WalSegment>[] {
+    const start = this.#first;
+    let end = start;
+    let size = 0;
+    while (end < this.#rows.length && end - start < rows && (size < bytes || end === start)) {
+      size += this.#rows[end]!.event.payload.length;
+      end += 1;
+    }
+    const taken = this.#rows.slice(start, end);
+    this.#first = end;
+    this.#bytes -= size + ROW_BYTES * taken.length;
+    // Cut off now and then: what was taken must not be kept alive from here, nor moved with every page.
+    if (this.#first * 2 >= this.#rows.length) {
+      this.#rows = this.#rows.slice(this.#first);
+      this.#first = 0;
+    }
+    return taken;
+  }
+}

@@ -1,0 +1,500 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as pauseMs } from "node:timers/promises";
+import pg from "pg";
+import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
+import { until } from "../../../../test/servers/until.ts";
+import { type ErrorCode, isRelayError } from "../../../core/errors.ts";
+import { openDatabase } from "../../../postgres/pool.ts";
+import type { LogRow } from "../log/log-kind.ts";
+import { ReplicationLink } from "./replication-link.ts";
+import { slotHealth } from "./slot.ts";
+import { type WalKind, walKind } from "./wal-kind.ts";
+import type { WalOptions } from "./wal-options.ts";
+import type { WalPlace, WalSegment } from "./wal-place.ts";
+
+const SPEC = { name: "log->bus", types: null, lanes: 4, attemptsMax: 5, payloadBytesMax: 100_000, headersMax: 10 };
+const PLAIN = `id text primary key, event_type text, key text, payload text, headers jsonb, created_at timestamptz`;
+
+type Rows = LogRow<WalSegment>[];
+
+const codeIs =
+  (code: ErrorCode, text = "") =>
+  (error: unknown) => {
+    assert.ok(isRelayError(error, code), String(error));
+    assert.ok(error.message.includes(text), error.message);
+    return true;
+  };
+
+/** One table of its own with a slot of its own, and who reads it. */
+async function openStage(server: PostgresServer, columns = PLAIN) {
+  const unique = randomUUID().slice(0, 8);
+  const table = { schema: `app's "${unique}"`, table: 'out;"box' };
+  const quoted = `${pg.escapeIdentifier(table.schema)}.${pg.escapeIdentifier(table.table)}`;
+  const admin = new pg.Client({ connectionString: server.url });
+  admin.on("error", () => {});
+  await admin.connect();
+  await admin.query(`create schema ${pg.escapeIdentifier(table.schema)}; create table ${quoted} (${columns})`);
+  const database = openDatabase({ url: server.url, applicationName: unique });
+  const slot = `s_${unique}`;
+  const kinds: WalKind[] = [];
+  const kind = (options: Partial<WalOptions> = {}) => {
+    const defaults = { database, table, messages: null, columns: {}, preset: "plain", spec: SPEC } as const;
+    const made = walKind({ ...defaults, start: "beginning", slot, confirmAfterMs: 0, ...options });
+    kinds.push(made);
+    return made;
+  };
+  return {
+    admin,
+    quoted,
+    slot,
+    database,
+    kind,
+    async begin(options: Partial<WalOptions> = {}): Promise<{ readonly log: WalKind; readonly place: WalPlace }> {
+      const log = kind(options);
+      await log.prepare();
+      return { log, place: (await log.decode(await log.start())).place };
+    },
+    async write(from: number, to: number, payload = "'p' || i"): Promise<void> {
+      await admin.query(
+        `insert into ${quoted} (id, event_type, key, payload) select i, 'T', 'k' || i % 10, ${payload} from generate_series(${from}::int, ${to}::int) i`,
+      );
+    },
+    async [Symbol.asyncDispose]() {
+      for (const made of kinds) await made.close();
+      await database.close();
+      await until("the slot is gone", () =>
+        server
+          .query("select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = $1", [slot])
+          .then(
+            () => true,
+            () => false,
+          ),
+      );
+      await admin.end().catch(() => {});
+    },
+  };
+}
+
+const request = (place: WalPlace) => ({ heads: new Map([[0, place]]), laneCount: 1 });
+
+/** Everything up to the present end, and where that is. */
+async function readOn(log: WalKind, place: WalPlace, pageRows = 1_000): Promise<{ rows: Rows; head: WalPlace }> {
+  const pass = await log.open(request(place));
+  const rows: Rows = [];
+  let head = place;
+  for (;;) {
+    const page = await pass.next(pageRows, 1e9);
+    rows.push(...page.rows);
+    head = page.heads.get(0) ?? head;
+    if (page.isEnd) break;
+  }
+  await pass.end();
+  return { rows, head };
+}
+
+const ids = (rows: Rows) => rows.map(({ event }) => event.id);
+const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => String(from + i));
+
+for (const version of [15, 18] as const) {
+  describe(`PostgreSQL ${version}`, () => {
+    let server: PostgresServer;
+    before(async () => {
+      server = await startPostgres({ version, flags: ["-c", "max_replication_slots=40", "-c", "max_wal_senders=40"] });
+    });
+    after(async () => await server[Symbol.asyncDispose]());
+
+    const setting = async (name: string, value: string) => {
+      await server.query(`alter system set ${name} = '${value}'`);
+      await server.query("select pg_reload_conf()");
+    };
+
+    test("D9 rows come in the order of commits, each transaction in one piece; what was rolled back never comes", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      const other = new pg.Client({ connectionString: server.url });
+      await other.connect();
+      await other.query(`begin; insert into ${stage.quoted} (id, event_type) values ('late-1', 'T')`);
+      await stage.write(1, 2);
+      await stage.admin.query(`begin; insert into ${stage.quoted} (id, event_type) values ('never', 'T'); rollback`);
+      await other.query(
+        `savepoint s; insert into ${stage.quoted} (id, event_type) values ('undone', 'T'); rollback to s`,
+      );
+      await other.query(`insert into ${stage.quoted} (id, event_type) values ('late-2', 'T'); commit`);
+      await other.end();
+      await stage.write(3, 3);
+      const { rows, head } = await readOn(log, place, 2);
+      assert.deepEqual(ids(rows), ["1", "2", "late-1", "late-2", "3"]);
+      assert.deepEqual(
+        rows.map(({ mark }) => mark),
+        [1, 2, 1, 2, 1],
+      );
+      const orders = rows.map((row) => log.orderOf(row));
+      assert.deepEqual(
+        orders,
+        orders.toSorted((a, b) => (a < b ? -1 : 1)),
+      );
+      assert.ok(rows[0]?.event.createdAt === null && rows[0].event.key === "k1");
+      assert.ok(head.segment.lsn > rows[4]!.segment.lsn && head.mark === 0);
+      assert.equal(await log.probe(request(head)), false);
+      assert.deepEqual(await log.backlog(request(head), 100), { pending: 0, isEstimate: false, oldestAgeMs: null });
+    });
+
+    test("D9 a publication of somebody else may send updates, deletes, truncates, types, origins and other tables", async () => {
+      await using stage = await openStage(
+        server,
+        `${PLAIN}, extra stage_mood, num stage_domain`.replace(/stage_/g, `s${version}_`),
+      );
+      await stage.admin.query("create table elsewhere (id int primary key, v text)");
+      const name = `p "${stage.slot}`;
+      await stage.admin.query(`create publication ${pg.escapeIdentifier(name)} for table ${stage.quoted}, elsewhere`);
+      const { log, place } = await stage.begin({ publication: name });
+      await stage.admin.query(`select pg_replication_origin_create('o${stage.slot}')`);
+      await stage.admin.query(`select pg_replication_origin_session_setup('o${stage.slot}')`);
+      await stage.admin.query(`begin; insert into elsewhere values (1, 'x');
+        insert into ${stage.quoted} (id, event_type, extra, num, headers, created_at)
+        values ('a', 'T', 'good', 3, '{"h": 12345678901234567890}', '2026-01-02 03:04:05.678901+02'), ('b', 'T', null, 4, null, 'infinity');
+        update ${stage.quoted} set payload = 'changed'; delete from elsewhere; delete from ${stage.quoted};
+        insert into ${stage.quoted} (id, event_type) values ('c', 'T'); commit`);
+      await stage.admin.query(`truncate ${stage.quoted}`);
+      await stage.admin.query(
+        `alter table ${stage.quoted} drop column headers; alter table ${stage.quoted} add column z int`,
+      );
+      await stage.write(1, 1);
+      const { rows } = await readOn(log, place);
+      assert.deepEqual(ids(rows), ["a", "b", "c", "1"]);
+      // The row of the other table counts as well: numbers must not depend on who asks.
+      assert.deepEqual([rows[0]?.mark, rows[2]?.mark], [2, 4]);
+      assert.deepEqual(rows[0]?.event.headers, { h: "12345678901234567890" });
+      assert.deepEqual([rows[0]?.event.createdAt, rows[1]?.event.createdAt], ["2026-01-02T01:04:05.678901Z", null]);
+      await stage.admin.query(`select pg_replication_origin_session_reset(); drop table elsewhere`);
+    });
+
+    before(async () => {
+      await server.query(
+        `create type s${version}_mood as enum ('good', 'bad'); create domain s${version}_domain as int`,
+      );
+    });
+
+    test("D9 F4 a Debezium outbox keeps its rules: key, type, headers, bytes; a row that is no event has a fault", async () => {
+      const columns = `id uuid, aggregatetype varchar(255) not null, aggregateid varchar(255) not null, type varchar(255),
+        payload jsonb, tenant text, "timestamp" timestamp default '2026-01-01 00:00:00'`;
+      await using stage = await openStage(server, columns);
+      const { log, place } = await stage.begin({ preset: "debezium", headerColumns: ["tenant:x-tenant"] });
+      const id = randomUUID();
+      const insert = `insert into ${stage.quoted} (id, aggregatetype, aggregateid, type, payload, tenant) values`;
+      const large = JSON.stringify({ text: "ä".repeat(30_000) });
+      await stage.admin.query(`begin; ${insert} ('${id}', 'order', '7', 'OrderPlaced', '{"b": 1,   "a": [1.10]}', 't1');
+        ${insert} (null, 'order', '7', 'OrderPlaced', '{}', null); ${insert} (gen_random_uuid(), 'order', '7', null, '{}', null);
+        ${insert} (gen_random_uuid(), 'order', '7', 'Large', '${large}', null); delete from ${stage.quoted}; commit`);
+      const { rows } = await readOn(log, place);
+      const [first, noId, noType, toasted] = rows.map(({ event }) => event);
+      assert.deepEqual(first, {
+        id,
+        lane: 0,
+        type: "OrderPlaced",
+        key: "7",
+        payload: Buffer.from('{"a": [1.10], "b": 1}'),
+        headers: { id, aggregatetype: "order", "x-tenant": "t1" },
+        correlationId: null,
+        createdAt: "2026-01-01T00:00:00Z",
+        failures: 0,
+        fault: null,
+      });
+      assert.deepEqual([noId?.fault?.code, noType?.fault?.code], ["EVENT_UNREADABLE", "EVENT_UNREADABLE"]);
+      assert.match(noId?.id ?? "", /^[0-9A-F]+\/[0-9A-F]+:2$/);
+      assert.equal(toasted?.payload.toString(), `{"text": "${"ä".repeat(30_000)}"}`);
+      assert.equal(rows.length, 4);
+    });
+
+    test("D9 bytes and headers of a plain table arrive as they are; what is too large or unreadable has a fault", async () => {
+      await using stage = await openStage(
+        server,
+        "id bigint, type text, body bytea, headers json, traceparent text, correlation_id int",
+      );
+      const { log, place } = await stage.begin({ columns: { payload: "body" } });
+      await stage.admin.query(`insert into ${stage.quoted} values (1, 'T', '\\x00ff0a', '{"a":"b"}', '00-1-2-01', 5),
+        (2, 'T', decode(repeat('00', 100001), 'hex'), null, null, null), (3, 'T', null, '[]', null, null), (4, 'T', '', null, null, null)`);
+      const events = (await readOn(log, place)).rows.map(({ event }) => event);
+      assert.deepEqual(events[0]?.payload, Buffer.from([0, 255, 10]));
+      assert.deepEqual(events[0]?.headers, { a: "b", traceparent: "00-1-2-01" });
+      assert.equal(events[0]?.correlationId, "5");
+      assert.deepEqual(
+        events.map(({ fault }) => fault?.code),
+        [undefined, "EVENT_TOO_LARGE", "EVENT_UNREADABLE", undefined],
+      );
+      assert.deepEqual([events[1]?.payload.length, events[3]?.payload.length], [100_001, 0]);
+    });
+
+    test("D9 F4 events without a table: messages of the prefix, in order with rows; the others are left alone", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin({ messages: { prefix: "it's mine" } });
+      const emit = (transactional: boolean, prefix: string, content: string) =>
+        stage.admin.query("select pg_logical_emit_message($1, $2, $3)", [transactional, prefix, content]);
+      await stage.admin.query("begin");
+      await emit(true, "it's mine", '{"id":"m1","type":"M","key":"k"}\n{"a": 1.0}');
+      await stage.write(1, 1);
+      await emit(true, "other", "x");
+      await emit(true, "it's mine", "no event");
+      await stage.admin.query("commit");
+      await emit(false, "it's mine", '{"id":"m2","type":"M"}\n');
+      await stage.write(2, 2);
+      const { rows, head } = await readOn(log, place);
+      assert.deepEqual(
+        rows.map(({ event, mark }) => [event.type, mark, event.fault?.code]),
+        [
+          ["M", 1, undefined],
+          ["T", 2, undefined],
+          ["", 4, "EVENT_UNREADABLE"],
+          ["M", 1, undefined],
+          ["T", 1, undefined],
+        ],
+      );
+      assert.equal(rows[0]?.event.payload.toString(), '{"a": 1.0}');
+      // From behind each row on, exactly the later ones come again.
+      for (const [at, row] of rows.entries()) {
+        await log.rest();
+        assert.deepEqual(ids((await readOn(log, row)).rows), ids(rows.slice(at + 1)));
+      }
+      await log.rest();
+      assert.deepEqual((await readOn(log, head)).rows, []);
+    });
+
+    test("F4 D9 a reading goes on in the middle of a transaction, and knows what was settled ahead", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      await stage.write(1, 100);
+      await stage.write(101, 110);
+      const { rows } = await readOn(log, place);
+      const written = log.encode(rows[49]!, [rows[52]!, rows[53]!, rows[104]!]);
+      log.settled([rows[49]!]);
+      await until("the place is confirmed", async () => {
+        return (await slotHealth(stage.database, stage.slot))?.confirmedLsn === rows[49]!.segment.lsn;
+      });
+      await log.close();
+      const next = stage.kind();
+      await next.prepare();
+      const checkpoint = await next.decode(written);
+      const again = await readOn(next, checkpoint.place);
+      assert.deepEqual(ids(again.rows), numbers(51, 110));
+      assert.deepEqual(ids(again.rows.filter((row) => checkpoint.isAhead(row))), ["53", "54", "105"]);
+    });
+
+    test("D3 only what is settled is confirmed, also while the log is idle", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      const confirmed = async () => (await slotHealth(stage.database, stage.slot))?.confirmedLsn ?? 0n;
+      const first = await confirmed();
+      await stage.write(1, 10);
+      const { rows, head } = await readOn(log, place);
+      await stage.admin.query("create temp table t as select 1");
+      // More log than an idle reading leaves behind, and nothing of it for us.
+      await stage.admin.query("select pg_logical_emit_message(true, 'noise', repeat('x', 3000000))");
+      await until("there is something to move on to", () => log.probe(request(head)));
+      const idle = await readOn(log, head);
+      assert.equal(idle.rows.length, 0);
+      assert.ok(idle.head.segment.lsn - head.segment.lsn > 3_000_000n);
+      assert.equal(await confirmed(), first);
+      log.settled([rows[4]!]);
+      await until("the rows are confirmed", async () => (await confirmed()) === rows[4]!.segment.lsn);
+      log.settled([idle.head]);
+      await until("the idle log is confirmed", async () => (await confirmed()) === idle.head.segment.lsn);
+      assert.equal(await log.probe(request(idle.head)), false);
+      await log.rest();
+      await assert.rejects(log.open(request(place)), codeIs("LOG_LOST", "behind the checkpoint"));
+    });
+
+    test("F2 D9 a transaction of 300,000 rows passes through a bounded buffer, and a reader that rests is not cut off", async () => {
+      await using stage = await openStage(server);
+      await setting("wal_sender_timeout", "1s");
+      const { log, place } = await stage.begin();
+      await stage.write(1, 300_000, "repeat('x', 200)");
+      const pass = await log.open(request(place));
+      const one = await until("the first row", async () => (await pass.next(1, 1e9)).rows[0]);
+      assert.equal(one.event.id, "1");
+      const sender = async () => {
+        const { rows } = await server.query("select active_pid as pid from pg_replication_slots where slot_name = $1", [
+          stage.slot,
+        ]);
+        return rows[0]?.pid as number | null;
+      };
+      const pid = await sender();
+      const backlog = await log.backlog(request(place), 10_000);
+      assert.ok(backlog.pending >= 3_000 && backlog.pending <= 10_000, String(backlog.pending));
+      assert.ok(backlog.oldestAgeMs !== null && backlog.oldestAgeMs < 60_000);
+      await pauseMs(2_500); // why: longer than wal_sender_timeout, with the socket paused
+      assert.ok(pid !== null && (await sender()) === pid, "the server ended the connection");
+      let count = 1;
+      let heapMax = 0;
+      for (;;) {
+        const { rows } = await pass.next(1_000, 1e9);
+        if (rows.length === 0) break;
+        for (const { event, mark } of rows) {
+          count += 1;
+          if (event.id !== String(count) || mark !== count) assert.fail(`${event.id} at ${count}`);
+        }
+        const { arrayBuffers, heapUsed } = process.memoryUsage();
+        heapMax = Math.max(heapMax, arrayBuffers + heapUsed);
+      }
+      assert.equal(count, 300_000);
+      assert.ok(heapMax < 200e6, `${Math.round(heapMax / 1e6)} MB`);
+      await setting("wal_sender_timeout", "60s");
+    });
+
+    test("D9 the reading goes on after an immediate restart of the server, with nothing lost and nothing twice", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      await stage.write(1, 5);
+      const before = await readOn(log, place);
+      await stage.write(6, 7);
+      await server.stop("immediate");
+      await assert.rejects(async () => await readOn(log, before.head), codeIs("DATABASE_UNREACHABLE"));
+      await server.restart();
+      const after = await readOn(log, before.head);
+      assert.deepEqual(ids([...before.rows, ...after.rows]), numbers(1, 7));
+    });
+
+    test("D9 the new owner of a lane takes the slot from the former one; a reader of somebody else is left alone", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      await stage.write(1, 1);
+      await readOn(log, place);
+      const other = stage.kind();
+      await other.prepare();
+      assert.deepEqual(ids((await readOn(other, place)).rows), ["1"]);
+      await until("the former owner knows", () => log.probe(request(place)));
+      await other.close();
+      const stranger = openDatabase({ url: `${server.url}?application_name=stranger` });
+      const link = await ReplicationLink.connect(stranger, "");
+      const publication = "proto_version '1', publication_names 'x'";
+      await link.start(`START_REPLICATION SLOT ${stage.slot} LOGICAL 0/0 (${publication})`, {
+        onAlive: () => {},
+        onChange: () => {},
+        onFailure: () => {},
+      });
+      await assert.rejects(log.open(request(place)), codeIs("DATABASE_BUSY", "another connection"));
+      await link.end();
+      await stranger.close();
+      assert.deepEqual(ids((await readOn(log, place)).rows), ["1"]);
+    });
+
+    test("D9 F2 a slot that somebody dropped is lost, never made anew in silence; a reset begins with a new one", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      await stage.write(1, 1);
+      const { head } = await readOn(log, place);
+      await log.rest();
+      await server.query("select pg_drop_replication_slot($1)", [stage.slot]);
+      await assert.rejects(log.open(request(head)), codeIs("SLOT_LOST", "log reset"));
+      await assert.rejects(log.decode(log.encode(head, [])), codeIs("SLOT_LOST", "dropped"));
+      await log.prepare();
+      await assert.rejects(log.open(request(head)), codeIs("SLOT_LOST"));
+      const again = await stage.begin({ start: "now" });
+      await stage.write(2, 2);
+      assert.deepEqual(ids((await readOn(again.log, again.place)).rows), ["2"]);
+    });
+
+    test("D9 F2 a slot that fell behind max_slot_wal_keep_size is lost with its way out", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      await stage.write(1, 1);
+      await log.rest();
+      await setting("max_slot_wal_keep_size", "1MB");
+      await until("the slot is lost", async () => {
+        await server.query(
+          "select pg_logical_emit_message(false, 'noise', repeat('x', 1000000)) from generate_series(1, 20)",
+        );
+        await server.query("select pg_switch_wal()");
+        await server.query("checkpoint");
+        return (await slotHealth(stage.database, stage.slot))?.walStatus === "lost";
+      });
+      await setting("max_slot_wal_keep_size", "-1");
+      await assert.rejects(log.open(request(place)), codeIs("SLOT_LOST", "max_slot_wal_keep_size"));
+      const again = await stage.begin({ start: "now" });
+      await stage.write(2, 2);
+      assert.deepEqual(ids((await readOn(again.log, again.place)).rows), ["2"]);
+    });
+
+    test("D9 a table that was dropped, or lost its publication, is told; what it had before still comes", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      await stage.write(1, 2);
+      await stage.admin.query(`drop table ${stage.quoted}`);
+      const { head, rows } = await readOn(log, place);
+      assert.deepEqual(ids(rows), ["1", "2"]);
+      await assert.rejects(log.probe(request(head)), codeIs("TABLE_MISSING", "does not exist"));
+      await stage.admin.query(`create table ${stage.quoted} (${PLAIN})`);
+      await assert.rejects(log.probe(request(head)), codeIs("TABLE_MISSING", "add table"));
+      await assert.rejects(log.prepare(), codeIs("TABLE_MISSING", "add table"));
+    });
+
+    test("D9 rows from before the slot are not left out in silence", async () => {
+      await using stage = await openStage(server);
+      await stage.write(1, 1);
+      await assert.rejects(stage.begin(), codeIs("CONFIG_INVALID", "`now`"));
+      await assert.rejects(stage.begin({ start: new Date() }), codeIs("CONFIG_INVALID", "`now`"));
+      assert.equal(await slotHealth(stage.database, stage.slot), null);
+      const { log, place } = await stage.begin({ start: "now" });
+      await stage.write(2, 2);
+      assert.deepEqual(ids((await readOn(log, place)).rows), ["2"]);
+      const health = await slotHealth(stage.database, stage.slot);
+      assert.equal(health?.isFailover, version >= 17 ? true : null);
+      assert.ok(health?.active === true && (health.retainedBytes ?? 0) > 0);
+    });
+
+    test("D9 a place of another server, ahead of the log, or of an unknown history is LOG_LOST", async () => {
+      await using stage = await openStage(server);
+      const { log, place } = await stage.begin();
+      const written = JSON.parse(log.encode(place, [])) as object;
+      for (const change of [{ system: "1" }, { lsn: "FF/0" }, { timeline: 77 }]) {
+        await assert.rejects(log.decode(JSON.stringify({ ...written, ...change })), codeIs("LOG_LOST"));
+      }
+    });
+
+    test("D9 a pipeline shows its own events, and tells which types nobody takes", async () => {
+      await using stage = await openStage(server);
+      const types = [
+        { pattern: "T", mine: true },
+        { pattern: "*", mine: false },
+      ];
+      const { log, place } = await stage.begin({ spec: { ...SPEC, types } });
+      await stage.admin.query(
+        `insert into ${stage.quoted} (id, event_type) values (1, 'U'), (2, 'T'), (3, 'U'), (4, 'V'), (5, null)`,
+      );
+      const { rows } = await readOn(log, place);
+      assert.deepEqual(ids(rows), ["2", "5"]);
+      assert.deepEqual(await log.untaken([types, [{ pattern: "V", mine: true }]]), [{ type: "U", count: 2 }]);
+    });
+
+    test("H5 a role without the rights is told the statements that grant them", async () => {
+      await using stage = await openStage(server);
+      const role = `r_${stage.slot}`;
+      await stage.admin.query(`create role ${role} login`);
+      const database = openDatabase({ url: server.databaseUrl("postgres", role) });
+      const log = stage.kind({ database });
+      await assert.rejects(log.prepare(), codeIs("GRANT_MISSING", `alter role "${role}" replication;`));
+      await stage.admin.query(`alter role ${role} replication`);
+      await assert.rejects(log.prepare(), codeIs("GRANT_MISSING", "create publication"));
+      const statement = await log.prepare().catch((error: Error) => /runs: (.*;) \[/s.exec(error.message)?.[1]);
+      await stage.admin.query(String(statement));
+      await log.prepare();
+      await assert.rejects(log.start(), codeIs("GRANT_MISSING", "permission denied for schema"));
+      assert.equal(await slotHealth(stage.database, stage.slot), null);
+      const reader = stage.kind({ database, start: "now" });
+      await reader.prepare();
+      const { place } = await reader.decode(await reader.start());
+      await stage.write(1, 1);
+      assert.deepEqual(ids((await readOn(reader, place)).rows), ["1"]);
+      await reader.close();
+      await database.close();
+      await stage.admin.query(`drop role ${role}`);
+    });
+  });
+}
+
+test("H5 a server whose wal_level is too low is told what to do", async () => {
+  await using server = await startPostgres({ version: 18, flags: ["-c", "wal_level=replica"] });
+  await using stage = await openStage(server);
+  await assert.rejects(stage.begin(), codeIs("DATABASE_REFUSED", "alter system set wal_level"));
+});

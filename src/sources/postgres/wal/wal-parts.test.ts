@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { isRelayError } from "../../../core/errors.ts";
+import { parseLsn, printLsn } from "./lsn.ts";
+import { readMessageEvent } from "./message-reader.ts";
+import { typeMatcher } from "./type-matcher.ts";
+import { between, readPlace, type WalPlace, writePlace } from "./wal-place.ts";
+
+const LIMITS = { payloadBytesMax: 100, headersMax: 2 };
+
+const at = (lsn: string, mark: number): WalPlace => ({
+  segment: { lsn: parseLsn(lsn), timeline: 1, committedAtMs: null },
+  mark,
+});
+
+describe("places in the write-ahead log", () => {
+  test("a place is read as it is printed", () => {
+    for (const text of ["0/0", "16/B374D848", "FFFFFFFF/FFFFFFFF"]) assert.equal(printLsn(parseLsn(text)), text);
+    for (const text of ["", "16", "16/", "1/2/3", "x/1", "123456789/0"])
+      assert.throws(() => parseLsn(text), SyntaxError);
+  });
+
+  test("F4 D9 a checkpoint knows the rows that were settled ahead of it, and no others", () => {
+    const ahead = [at("0/20", 3), at("0/20", 4), at("0/20", 7), at("1/0", 1)];
+    const written = writePlace("77", at("0/20", 1), ahead);
+    assert.deepEqual(JSON.parse(written).ahead, {
+      "0/20": [
+        [3, 4],
+        [7, 7],
+      ],
+      "1/0": [[1, 1]],
+    });
+    const { isAhead, place, system } = readPlace(written);
+    assert.deepEqual([place, system], [at("0/20", 1), "77"]);
+    for (const row of ahead) assert.ok(isAhead(row));
+    for (const row of [at("0/20", 2), at("0/20", 5), at("0/20", 8), at("1/0", 2), at("0/21", 3)])
+      assert.ok(!isAhead(row));
+  });
+
+  test("what is no checkpoint is LOG_LOST", () => {
+    for (const text of ["", "[]", "{}", '{"lsn":"0/1"}', '{"lsn":"0/1","index":-1,"timeline":1,"system":"1"}']) {
+      assert.throws(
+        () => readPlace(text),
+        (error) => isRelayError(error, "LOG_LOST"),
+      );
+    }
+    assert.equal(between(5n, 1).mark, 0);
+  });
+});
+
+describe("messages of the write-ahead log", () => {
+  test("D9 the payload is what stands behind the first line, byte by byte", () => {
+    const head = { id: "e1", type: "T", key: 42, headers: { a: 1, b: [true] }, correlationId: "c" };
+    const payload = Buffer.from([0, 10, 255, 13, 10]);
+    const content = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), payload]);
+    const event = readMessageEvent(content, "0/1:1", LIMITS);
+    content.fill(0);
+    assert.deepEqual(event, {
+      id: "e1",
+      lane: 0,
+      type: "T",
+      key: "42",
+      payload,
+      headers: { a: "1", b: "[true]" },
+      correlationId: "c",
+      createdAt: null,
+      failures: 0,
+      fault: null,
+    });
+  });
+
+  test("F4 what is no event has a fault, is kept whole and is named by its place", () => {
+    const bad = [
+      "",
+      "{}",
+      "{}\n",
+      "no\nx",
+      "[]\n",
+      '{"id":"1"}\n',
+      '{"id":"1","type":""}\n',
+      '{"id":12345678901234567890,"type":"T"}\n',
+    ];
+    for (const text of [
+      ...bad,
+      '{"id":"1","type":"T","headers":{"a":1,"b":2,"c":3}}\n',
+      '{"id":"1","type":"T","headers":3}\n',
+    ]) {
+      const event = readMessageEvent(Buffer.from(text), "0/1:1", LIMITS);
+      assert.equal(event.fault?.code, "EVENT_UNREADABLE", text);
+      assert.deepEqual([event.id, event.payload.toString()], ["0/1:1", text]);
+    }
+  });
+
+  test("F4 a payload beyond the limit stays with its event for a replay", () => {
+    const event = readMessageEvent(Buffer.from(`{"id":"1","type":"T"}\n${"x".repeat(101)}`), "0/1:1", LIMITS);
+    assert.equal(event.fault?.code, "EVENT_TOO_LARGE");
+    assert.equal(event.payload.length, 101);
+  });
+});
+
+test("the first rule that matches says whether an event belongs to the pipeline", () => {
+  const takes = typeMatcher([
+    { pattern: "order.*", when: [{ field: "header:tenant", patterns: ["a*"] }], mine: true },
+    { pattern: "order.Old", mine: false },
+    { pattern: "*", when: [{ field: "key", patterns: ["k"] }], mine: true },
+  ]);
+  const event = { type: "order.New", key: null, correlationId: null, headers: {} };
+  assert.equal(takes({ ...event, headers: { tenant: "ab" } }), true);
+  assert.equal(takes(event), false);
+  assert.equal(takes({ ...event, type: "order.Old", key: "k" }), false);
+  assert.equal(takes({ ...event, key: "k" }), true);
+  assert.equal(takes({ ...event, type: "orderXNew", headers: { tenant: "a" } }), false);
+});
