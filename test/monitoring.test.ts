@@ -94,6 +94,7 @@ async function shownNames(): Promise<Set<string>> {
     backlog: async () => [{ source: "s.t", schema: "s", last, lagMs: 1 }],
     pipelines: () => [ends],
     pushes,
+    logs: async () => [{ pipeline: "p", lag: 1, parked: 0, slotRetainedBytes: 1, isRetentionWaiting: false }],
   });
   metrics.listen({
     on: (name, listener) => {

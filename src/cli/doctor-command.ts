@@ -45,10 +45,12 @@ async function doctor(output: "text" | "json"): Promise<number> {
       database,
       columns: config.sources.columns,
       tables,
+      managed: found.filter(({ preset }) => preset === "managed").map(({ schema, table }) => ({ schema, table })),
+      hasLogs: found.some(({ preset }) => isLog(preset)),
       destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
       retentionMs: config.retentionMs,
     });
-    const text = output === "json" ? `${JSON.stringify(findings, null, 2)}\n` : findingsText(findings, tables.length);
+    const text = output === "json" ? `${JSON.stringify(findings, null, 2)}\n` : findingsText(findings, found.length);
     // Findings quote what servers said.
     process.stdout.write(redactor(config.secrets)(text));
     return findings.length > 0 ? EXIT.unhealthy : EXIT.ok;

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import type { ListedLog } from "../operations/log-list.ts";
+import { COUNTED_MAX, type SeekTarget } from "../operations/log-place.ts";
 import type { ResetPlan } from "../operations/log-reset.ts";
-import type { SeekPlan, SeekTarget } from "../operations/log-seek.ts";
+import type { SeekPlan } from "../operations/log-seek.ts";
 import type { KnownPipeline } from "../operations/pipelines.ts";
 import { durationMs } from "./duration.ts";
 import { printJson } from "./events-commands.ts";
@@ -147,8 +148,6 @@ function seekText(plan: SeekPlan, { dropParked, yes }: SeekFlags): string {
     plan.parked === 0 ? "" : `; ${plan.parked} parked ones ${dropParked ? "are given up" : "stay and are tried on"}`;
   return `${plan.pipeline}: goes on at ${JSON.stringify(plan.position)}: ${effect}${parked}\n${isDoneText(yes)}`;
 }
-
-const COUNTED_MAX = 10_000;
 
 function resetText({ parked, pipeline, slot }: ResetPlan, { yes }: ChangeFlags): string {
   const dropped = slot === null ? "" : `, the slot ${slot} is dropped`;

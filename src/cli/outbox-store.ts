@@ -1,4 +1,5 @@
 import type { FoundTable } from "../config/find-tables.ts";
+import type { LogFigure } from "../operations/log-figures.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
 
 /** Where the service's events wait: what it asks of the place as a whole. The rest of it never knows which one it is. */
@@ -14,6 +15,8 @@ export interface OutboxStore {
   source(table: FoundTable): QueueSource;
   /** Does what has to be done now and then; what a person should know of these tables. */
   upkeep(tables: readonly FoundTable[]): Promise<readonly Remark[]>;
+  /** Of those that read logs. */
+  logFigures(): Promise<readonly LogFigure[]>;
   close(): Promise<void>;
 }
 

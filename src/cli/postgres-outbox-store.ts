@@ -1,6 +1,7 @@
 import { type FoundTable, sourceName, TableFinder } from "../config/find-tables.ts";
 import { isLog } from "../config/presets.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
+import { logFigures } from "../operations/log-figures.ts";
 import { openLogSource } from "../operations/log-source.ts";
 import { createManaged, upkeepManaged } from "../operations/managed-upkeep.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
@@ -52,6 +53,7 @@ export function postgresOutboxStore(config: ServiceConfig): OutboxStore {
       for (const table of managedIn(tables)) for (const it of await upkeepManaged(database, table)) tell(it);
       return remarks.splice(0);
     },
+    logFigures: () => logFigures(database, config.retentionMs),
     close: () => database.close(),
   };
 }

@@ -15,6 +15,7 @@ export function redisOutboxStore({ name, schema, url }: RedisStoreConfig): Outbo
     find: async () => [{ schema, table: name, preset: "flag", subscriber: null, isDebezium: false, isThere: true }],
     source: ({ schema: group, table }) => redisSource({ url, name: table, sourceName: `${group}.${table}` }),
     upkeep: async () => [],
+    logFigures: async () => [],
     close: () => outbox.close(),
   };
 }

@@ -5,12 +5,14 @@ import { DatabaseCheck } from "../http/database-check.ts";
 import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
 import type { ProbeFaces } from "../http/probe-routes.ts";
 import { Condition } from "../telemetry/condition.ts";
+import type { LogFigures } from "../telemetry/log-gauges.ts";
 import { Metrics, type PipelineEnds } from "../telemetry/metrics.ts";
 import type { MetricsText } from "../telemetry/metrics-text.ts";
 import type { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
 import type { StoreWatch } from "../telemetry/watched-store.ts";
 import type { Engine } from "./engine.ts";
+import { LogWatch } from "./log-watch.ts";
 import type { OutboxStore } from "./outbox-store.ts";
 import { VERSION } from "./version.ts";
 
@@ -26,6 +28,7 @@ export class ServiceView implements ProbeFaces {
   /** By destination. */
   readonly #brokers: ReadonlyMap<string, BrokerCheck>;
   readonly #metrics: Metrics;
+  readonly #logs: LogWatch;
   readonly #redact: (text: string) => string;
   #engine: Engine | null = null;
   #lastPollMs: number | null = null;
@@ -44,7 +47,9 @@ export class ServiceView implements ProbeFaces {
       backlog: async () => (await this.#engine?.backlog.figures(FIGURES_MS)) ?? [],
       pipelines: () => this.#engine?.pipelines ?? [],
       pushes,
+      logs: () => this.#logFigures(),
     });
+    this.#logs = new LogWatch(() => store.logFigures(), systemClock);
   }
 
   /** Shows this engine from now on; null while there is none. What was known of the one before is forgotten. */
@@ -96,6 +101,17 @@ export class ServiceView implements ProbeFaces {
     });
     // Reasons quote what servers said, and nobody knows what that was.
     return JSON.parse(this.#redact(JSON.stringify(health))) as Health;
+  }
+
+  /** Those of which nobody runs here too: they keep a log from being pruned as well. */
+  async #logFigures(): Promise<readonly LogFigures[]> {
+    const figures = await this.#logs.figures(FIGURES_MS);
+    if (figures.length === 0) return [];
+    const backlog = (await this.#engine?.backlog.figures(FIGURES_MS)) ?? [];
+    return figures.map((figure) => {
+      const counted = backlog.find(({ pipeline }) => pipeline === figure.pipeline)?.last ?? null;
+      return { ...figure, lag: counted?.pending ?? null };
+    });
   }
 
   async #unreachable(): Promise<readonly string[]> {

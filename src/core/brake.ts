@@ -23,6 +23,7 @@ export class Brake {
   }
 
   succeeded(): void {
+    if (this.#failed.size === 0) return;
     this.#failed.clear();
     this.#fingerprint = "";
   }

@@ -1,4 +1,5 @@
 import { RelayError } from "../core/errors.ts";
+import { quoteLiteral } from "../postgres/identifiers.ts";
 import { moveSlots } from "../postgres/identity.ts";
 import { writeSettings } from "../postgres/lanes.ts";
 import type { Database } from "../postgres/pool.ts";
@@ -6,6 +7,7 @@ import type { Session } from "../postgres/session.ts";
 import { transaction } from "../postgres/transaction.ts";
 import { eventSources, type OperationTarget } from "./event-source.ts";
 import { type HandOverOptions, lockFreeLanes, onceHandedOver } from "./hand-over.ts";
+import { commonPlace } from "./log-place.ts";
 import type { KnownPipeline } from "./pipelines.ts";
 
 export const LANES_MAX = 1_024;
@@ -33,15 +35,17 @@ export async function changeLaneCount(
   const change = { pipeline, before: known.lanes, after: lanes };
   if (lanes === known.lanes) return change;
   const waits = known.delivery === "exactly-once" ? await waitingCondition(target, known) : null;
-  await onceHandedOver(database, known, lanes, { timeoutMs, onWait }, () =>
-    changeIfFree(database, known, lanes, waits),
-  );
+  await onceHandedOver(database, known, lanes, { timeoutMs, onWait }, () => changeIfFree(target, known, lanes, waits));
   return change;
 }
 
-function requirePossible({ pause, pipeline }: KnownPipeline, lanes: number): void {
+function requirePossible({ log, pause, pipeline }: KnownPipeline, lanes: number): void {
   if (!Number.isInteger(lanes) || lanes < 1 || lanes > LANES_MAX) {
     throw new RelayError("CONFIG_INVALID", `${lanes} is no number of lanes: write one from 1 to ${LANES_MAX}.`);
+  }
+  if (log === "wal" && lanes > 1) {
+    const why = "its slot shows everything in one line, and to one reader";
+    throw new RelayError("CONFIG_INVALID", `${pipeline} reads the write-ahead log in one lane: ${why}.`);
   }
   if (pause === null) {
     const way = `run \`outbox-relay pause '${pipeline}'\` first, and \`outbox-relay resume '${pipeline}'\` afterwards`;
@@ -50,7 +54,10 @@ function requirePossible({ pause, pipeline }: KnownPipeline, lanes: number): voi
 }
 
 /** True for a row of the table that is not delivered, dead ones included. */
-async function waitingCondition(target: OperationTarget, { source }: KnownPipeline): Promise<string> {
+async function waitingCondition(target: OperationTarget, { log, pipeline, source }: KnownPipeline): Promise<string> {
+  if (log !== null) {
+    return `exists (select from ${target.database.tables.parked} where pipeline = ${quoteLiteral(pipeline)})`;
+  }
   const { usable, broken } = await eventSources(target, source);
   const [found] = usable;
   if (found !== undefined) return `exists (select from ${found.table.quotedName} t where ${found.table.unsettled})`;
@@ -62,12 +69,14 @@ async function waitingCondition(target: OperationTarget, { source }: KnownPipeli
 
 /** Returns how many lanes are still owned; 0 when all is done. */
 async function changeIfFree(
-  database: Database,
-  { delivery, lanes: before, pipeline }: KnownPipeline,
+  target: OperationTarget,
+  known: KnownPipeline,
   lanes: number,
   waits: string | null,
 ): Promise<number> {
+  const { database } = target;
   const { tables } = database;
+  const { delivery, lanes: before, pipeline } = known;
   return await transaction(database.pool, writeSettings(database, "changing the number of lanes"), async (session) => {
     const [row] = await session.rows(
       `select paused_at is not null, lanes_wanted, lanes from ${tables.pipelines} where name = $1 for no key update`,
@@ -79,8 +88,10 @@ async function changeIfFree(
     const owned = await lockFreeLanes(session, database, pipeline);
     if (owned > 0) return owned;
     if (waits !== null) await requireDrained(session, pipeline, waits);
+    const place = known.log === null ? null : await commonPlace(target, known);
     if (delivery === "exactly-once" && lanes > before) await moveSlots(session, database, pipeline);
     await dealAnew(session, database, pipeline, lanes, lanes > before);
+    if (place !== null) await placeAll(session, database, pipeline, place);
     return 0;
   });
 }
@@ -95,6 +106,12 @@ async function requireDrained(session: Session, pipeline: string, waits: string)
   const why = `${pipeline} delivers exactly once and has undelivered events: its ledger is kept per lane`;
   const way = "stop the writers, resume, run `outbox-relay run --once` until nothing is left, pause, and try again";
   throw new RelayError("CONFIG_INVALID", `${why}, so that only an empty outbox can be dealt anew: ${way}.`);
+}
+
+/** All lanes of a log go on at the same place, the new ones too. */
+async function placeAll(session: Session, { tables }: Database, pipeline: string, place: string): Promise<void> {
+  await session.rows(`update ${tables.lanes} set position = $2::jsonb where pipeline = $1`, [pipeline, place]);
+  await session.rows(`delete from ${tables.passed} where pipeline = $1`, [pipeline]);
 }
 
 /** New epochs for all, so that no write under an old grant takes effect; holds go where their keys are now. */

@@ -32,10 +32,10 @@ export async function logEvents(
 }
 
 function deliveredSql(shape: TailShape, { lanes, parked, pipelines }: RelayTables, names: readonly string[]): string {
-  const { idText, keyText } = shape.events;
+  const { id, key } = shape.events;
   const readers = `any(${quoteArray(names)}::text[])`;
-  const hash = `hashtextextended(coalesce(${keyText}, ${idText}) collate "C", 0) & 9223372036854775807`;
-  return `(not exists (select from ${parked} k where k.pipeline = ${readers} and k.event_id = ${idText})
+  const hash = `hashtextextended(coalesce(${key}, ${id}::text) collate "C", 0) & 9223372036854775807`;
+  return `(not exists (select from ${parked} k where k.pipeline = ${readers} and k.event_id = ${id}::text)
     and not exists (select from ${pipelines} p join ${lanes} l on l.pipeline = p.name
       where p.name = ${readers} and l.lane = mod(${hash}, p.lanes::bigint) and (${behindSql(shape)}) is not true))`;
 }

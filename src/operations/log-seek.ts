@@ -1,22 +1,16 @@
 import { RelayError } from "../core/errors.ts";
-import { DEFAULT_LIMITS } from "../core/limits.ts";
-import type { PipelineSpec } from "../ports/queue-store.ts";
-import { quoteLiteral } from "../postgres/identifiers.ts";
 import { writeSettings } from "../postgres/lanes.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
-import { statement, transaction } from "../postgres/transaction.ts";
-import type { LogKind, LogPlace } from "../sources/postgres/log/log-kind.ts";
+import { transaction } from "../postgres/transaction.ts";
 import { presentWalPlace } from "../sources/postgres/wal/present-place.ts";
 import type { Author } from "./dead-letter-change.ts";
-import { type OperationTarget, operationReadSettings } from "./event-source.ts";
+import type { OperationTarget } from "./event-source.ts";
 import { type HandOverOptions, lockFreeLanes, onceHandedOver } from "./hand-over.ts";
 import { noteLogChange } from "./log-audit.ts";
 import { parkedCounts } from "./log-list.ts";
-import { readerOf, tailOf } from "./log-source.ts";
+import { type SeekTarget, tailPlace } from "./log-place.ts";
 import type { KnownPipeline } from "./pipelines.ts";
-
-export type SeekTarget = "beginning" | "now" | Date;
 
 export interface SeekPlan {
   readonly pipeline: string;
@@ -38,8 +32,6 @@ interface SeekRequest extends HandOverOptions {
   readonly author: Author;
 }
 
-export const COUNTED_MAX = 10_000;
-
 /** What a seek would do. Reads only. */
 export async function planSeek(target: OperationTarget, known: KnownPipeline, to: SeekTarget): Promise<SeekPlan> {
   const parked = (await parkedCounts(target.database)).get(known.pipeline) ?? 0;
@@ -49,18 +41,14 @@ export async function planSeek(target: OperationTarget, known: KnownPipeline, to
     const unknown = { lagNow: null, lagThen: null, again: null, skipped: null };
     return { pipeline, position: JSON.parse(position) as SeekPlan["position"], ...unknown, parked };
   }
-  const kind = tailOf({ ...readerOf(target, known), start: to }, specOf(known));
-  await kind.prepare();
-  const text = await kind.start();
-  const lagNow = await lagFrom(kind, known, await positionsOf(target.database, pipeline));
-  const lagThen = await lagFrom(kind, known, new Map(lanesOf(known).map((lane) => [lane, text])));
+  const { lagNow, lagThen, text } = await tailPlace(target, known, to);
   return {
     pipeline,
     position: JSON.parse(text) as SeekPlan["position"],
     lagNow,
     lagThen,
-    again: lagNow === null ? null : Math.max(0, lagThen! - lagNow),
-    skipped: lagNow === null ? null : Math.max(0, lagNow - lagThen!),
+    again: lagNow === null ? null : Math.max(0, lagThen - lagNow),
+    skipped: lagNow === null ? null : Math.max(0, lagNow - lagThen),
     parked,
   };
 }
@@ -148,37 +136,4 @@ async function walPosition(database: Database, pipeline: string, to: SeekTarget)
   if (to === "now") return await presentWalPlace(database);
   const what = `${pipeline} reads the write-ahead log, which keeps nothing that was confirmed: only \`--to now\` is possible`;
   throw new RelayError("CONFIG_INVALID", what);
-}
-
-const lanesOf = ({ lanes }: KnownPipeline) => Array.from({ length: lanes }, (_, lane) => lane);
-
-/** Everything counts: which types a pipeline takes is known only to the program that runs it. */
-function specOf({ lanes, pipeline }: KnownPipeline): PipelineSpec {
-  const { headersMax, payloadBytesMax } = DEFAULT_LIMITS;
-  return { name: pipeline, types: null, lanes, attemptsMax: 1, payloadBytesMax, headersMax };
-}
-
-async function positionsOf(database: Database, pipeline: string): Promise<ReadonlyMap<number, string | null>> {
-  const rows = await statement(
-    database.pool,
-    operationReadSettings(database, "reading the places in the log"),
-    `select lane, position::text from ${database.tables.lanes} where pipeline = ${quoteLiteral(pipeline)}`,
-  );
-  return new Map(rows.map((row) => [Number(row[0]), row[1] ?? null]));
-}
-
-/** Null where a lane never began, or stands where the log no longer is. */
-async function lagFrom<Segment>(
-  kind: LogKind<Segment>,
-  { lanes }: KnownPipeline,
-  positions: ReadonlyMap<number, string | null>,
-): Promise<number | null> {
-  const heads = new Map<number, LogPlace<Segment>>();
-  for (const [lane, text] of positions) {
-    const found = text === null ? null : await kind.decode(text).catch(() => null);
-    if (found === null) return null;
-    heads.set(lane, found.place);
-  }
-  const { pending } = await kind.backlog({ heads, laneCount: lanes }, COUNTED_MAX + 1);
-  return pending;
 }

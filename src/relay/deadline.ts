@@ -3,6 +3,9 @@ import type { Clock } from "../core/clock.ts";
 /** Work that was cut off because its time was over. */
 export const TIMED_OUT: unique symbol = Symbol("timed out");
 
+/** Nobody asks why; without a reason the runtime makes up an error with a stack, each time. */
+const OVER = "over";
+
 /** Does the work under a signal that aborts with `outer` or after `ms`; rejects with TIMED_OUT when it was the time. */
 export async function withDeadline<T>(
   clock: Clock,
@@ -25,7 +28,7 @@ export async function withDeadline<T>(
   } catch (error) {
     throw timedOut ? TIMED_OUT : error;
   } finally {
-    timer.abort();
+    timer.abort(OVER);
     outer.removeEventListener("abort", onAbort);
   }
 }

@@ -13,6 +13,8 @@ type Unsubscribe = () => void;
 /** Topics with an open circuit; more than these are no longer single bad topics. */
 const TOPIC_CIRCUITS_MAX = 1_000;
 
+const ALL: Admission = { admits: "all" };
+
 interface DestinationOptions {
   readonly name: string;
   readonly publisher: Publisher;
@@ -105,7 +107,8 @@ export class Destination {
   }
 
   topicAdmission(topic: string): Admission {
-    return this.#topics.get(topic)?.circuit.admission(this.#now()) ?? { admits: "all" };
+    if (this.#topics.size === 0) return ALL;
+    return this.#topics.get(topic)?.circuit.admission(this.#now()) ?? ALL;
   }
 
   beginTopicProbe(topic: string): void {

@@ -1,6 +1,8 @@
+import type { Clock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
 import { type Failed, type Outcome, retry } from "../core/outcome.ts";
+import type { Report } from "../ports/publisher.ts";
 import type { PipelineContext } from "./context.ts";
 import { TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
@@ -88,40 +90,40 @@ export class Dispatcher {
 
   async #publish(entries: readonly Entry[], probe: boolean, controller: AbortController): Promise<void> {
     const startedMs = this.#now();
-    const unanswered = new Set<Entry>();
+    const sent: Entry[] = [];
     let judged = 0;
-    const tell = (entry: Entry, outcome: Outcome): void => {
-      if (!unanswered.delete(entry) || this.#abandoned) return;
-      this.#tell(entry, outcome, { probe, durationMs: this.#now() - startedMs });
-    };
     for (const entry of entries) {
       const verdict = this.#listener.verdictBefore(entry);
       const permission = verdict === null ? this.#listener.beforeSend(entry) : null;
       if (verdict !== null) {
         judged += 1;
         this.#tell(entry, verdict, { probe: false, durationMs: 0 });
-      } else if (permission === null || (await permission)) unanswered.add(entry);
+      } else if (permission === null || (await permission)) sent.push(entry);
     }
+    const attempt = attemptFrom(startedMs, probe, this.#context.clock);
+    const isOpen = new Uint8Array(sent.length).fill(1);
+    const tell: Report = (index, outcome) => {
+      if (isOpen[index] !== 1 || this.#abandoned) return;
+      isOpen[index] = 0;
+      this.#tell(sent[index]!, outcome, attempt);
+    };
     // While permission was awaited, the lease may have ended or the lane been given up.
     const wasUnsent = !this.#listener.maySend();
-    if (wasUnsent) for (const entry of [...unanswered]) tell(entry, { kind: "skipped" });
-    const error = await this.#send([...unanswered], tell, controller);
+    if (wasUnsent) for (const index of sent.keys()) tell(index, { kind: "skipped" });
+    const error = wasUnsent ? null : await this.#send(sent, tell, controller);
     // A probe that never reached the destination tells nothing about it.
     if (probe && (this.#abandoned || wasUnsent || judged === entries.length)) {
       this.#context.destination.cancelProbe();
     }
-    for (const entry of [...unanswered]) tell(entry, this.#withoutAnswer(entry, error, startedMs));
+    for (const [index, entry] of sent.entries()) {
+      if (isOpen[index] === 1) tell(index, this.#withoutAnswer(entry, error, startedMs));
+    }
   }
 
   /** Null when the publisher returned by itself; otherwise why the rest has no answer. */
-  async #send(
-    entries: readonly Entry[],
-    tell: (entry: Entry, outcome: Outcome) => void,
-    controller: AbortController,
-  ): Promise<unknown> {
+  async #send(entries: readonly Entry[], report: Report, controller: AbortController): Promise<unknown> {
     if (entries.length === 0 || this.#abandoned) return null;
     const { clock, destination, timing } = this.#context;
-    const report = (index: number, outcome: Outcome): void => tell(entries[index]!, outcome);
     try {
       await withDeadline(clock, timing.publishTimeoutMs, controller.signal, (signal) =>
         this.#sender.publish(entries.map(messageOf), report, signal),
@@ -157,6 +159,16 @@ export class Dispatcher {
   #now(): number {
     return this.#context.clock.monotonicMs();
   }
+}
+
+/** Few ask how long it took, and the clock is not free. */
+function attemptFrom(startedMs: number, probe: boolean, clock: Clock): Attempt {
+  return {
+    probe,
+    get durationMs() {
+      return clock.monotonicMs() - startedMs;
+    },
+  };
 }
 
 function timeout(destination: string, ms: number): RelayError {

@@ -26,7 +26,7 @@ export class HoldBook {
   }
 
   get(id: string): KeptHold | undefined {
-    return this.#holds.get(id);
+    return this.#holds.size === 0 ? undefined : this.#holds.get(id);
   }
 
   count(): { dead: number; retrying: number } {
@@ -35,7 +35,7 @@ export class HoldBook {
   }
 
   parks(key: string | null): boolean {
-    return key !== null && this.#parkedKeys.has(key);
+    return key !== null && this.#parkedKeys.size > 0 && this.#parkedKeys.has(key);
   }
 
   put(hold: KeptHold): void {

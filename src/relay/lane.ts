@@ -304,7 +304,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       this.#crashes = Math.max(0, this.#crashes - 1);
       this.#host.silences.endOfBatch(this.grant.lane);
     }
-    for (const id of [...settlement.delivered, ...settlement.handedBack]) this.#claims.finish(id);
+    for (const id of settlement.delivered) this.#claims.finish(id);
+    for (const id of settlement.handedBack) this.#claims.finish(id);
     for (const failure of settlement.failed) {
       this.#suspects.failed(failure.id);
       this.#failures.settled(failure, this.#claims.get(failure.id), dead);
@@ -347,8 +348,10 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (topicProbe) destination.beginTopicProbe(message!.topic);
     const silence = this.#host.silences.ofEvent(event.id);
     const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? silence?.sinceMs ?? null;
-    const unsent = { silences: silence?.times ?? 0, silentSinceMs, isAlone: silence !== undefined, line: null };
-    const entry: Entry = { event, message, fault, faultError, isHead, topicProbe, ...unsent };
+    const silences = silence?.times ?? 0;
+    const isAlone = silence !== undefined;
+    const line = null;
+    const entry = { event, message, fault, faultError, isHead, topicProbe, silences, silentSinceMs, isAlone, line };
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;

@@ -46,6 +46,7 @@ export class Poller {
   readonly #isInFlight = (id: string): boolean => this.inFlight.has(id);
   #runNumber = 0;
   #open: OpenRun | null = null;
+  #runEndedMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<unknown> | null = null;
   #idleMs = 0;
   #rounds = 0;
@@ -131,9 +132,12 @@ export class Poller {
     const { destination, store, timing } = this.#context;
     const admission = destination.admission();
     if (admission.admits === "none") return Math.min(admission.waitMs, timing.pollIntervalMs);
-    const lanes = this.#lanes().filter((lane) => lane.isReadyForRun && lane.room > 0 && lane.room >= lane.inFlight);
+    const lanes = this.#lanes().filter(hasRoomForRun);
     if (lanes.length === 0) return timing.pollIntervalMs;
     const startedMs = this.#now();
+    // Lanes that read together share the reading; so those that are ready wait a little for the others.
+    const waitMs = this.#runEndedMs + STALL_MS - startedMs;
+    if (waitMs > 0 && this.#lanes().some((lane) => lane.isOpen && !lanes.includes(lane))) return waitMs;
     const isQuiet = this.#idleMs > 0;
     if (isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
       this.#atRest = lanes.length === this.#lanes().length;
@@ -193,6 +197,7 @@ export class Poller {
     } finally {
       await run?.end().catch(() => undefined);
       this.#open = null;
+      this.#runEndedMs = this.#now();
       this.inFlight.endRun();
     }
     this.#atRest = exhausted && open.leftOut.size === 0 && lanes.length === this.#lanes().length;
@@ -271,6 +276,7 @@ export class Poller {
       const nowMs = this.#now();
       if (this.#stopped || this.#isPaused || lanes.length === 0 || nowMs - startedMs >= limits.runMs) return 0;
       if (destination.admission().admits === "none") return 0;
+      if (nowMs - startedMs >= STALL_MS && this.#hasOutsider(lanes)) return 0;
       const full = lanes.filter((lane) => lane.room === 0);
       const hasBytes = this.#bytes() < limits.inFlightBytesMax;
       if (hasBytes && full.length > 0 && full.length < lanes.length && nowMs - waitingSinceMs >= STALL_MS) {
@@ -282,6 +288,11 @@ export class Poller {
       if (nowMs - waitingSinceMs >= (run.isAwaited ? STALL_MS : ROOM_WAIT_MS)) return 0;
       await this.#waker.pause(Math.min(STALL_MS, timing.pollIntervalMs));
     }
+  }
+
+  /** A lane that has room and gets nothing from this run should not have to wait for its end. */
+  #hasOutsider(lanes: readonly Lane[]): boolean {
+    return this.#lanes().some((lane) => !lanes.includes(lane) && hasRoomForRun(lane));
   }
 
   /** One lane may get more than its share of a page, all together never more than the limit. */
@@ -349,4 +360,9 @@ export class Poller {
   #now(): number {
     return this.#context.clock.monotonicMs();
   }
+}
+
+/** At least half of it, so that many small runs do not read the same rows again and again. */
+function hasRoomForRun(lane: Lane): boolean {
+  return lane.isReadyForRun && lane.room > 0 && lane.room >= lane.inFlight;
 }

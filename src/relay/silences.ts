@@ -42,7 +42,7 @@ export class Silences {
   }
 
   ofEvent(id: string): Silence | undefined {
-    return this.#events.get(id);
+    return this.#events.size === 0 ? undefined : this.#events.get(id);
   }
 
   /** Since when it has been silent, once it has been so too often; asking for that gives it one more chance later. */

@@ -1,5 +1,8 @@
 import type { Clock } from "../core/clock.ts";
 
+/** Nobody asks why; without a reason the runtime makes up an error with a stack, each time. */
+const WOKEN = "woken";
+
 /** A pause that can be cut short. A wake that comes between two pauses cuts the next one. */
 export class Waker {
   readonly #clock: Clock;
@@ -12,7 +15,7 @@ export class Waker {
 
   wake(): void {
     this.#woken = true;
-    this.#pause?.abort();
+    this.#pause?.abort(WOKEN);
   }
 
   async pause(ms: number): Promise<void> {

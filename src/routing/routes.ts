@@ -57,14 +57,21 @@ export function compileRoutes(routes: readonly Route[], destinations: readonly s
   const rules = routes.flatMap((route, index) => rulesOf(route, index, destinations));
   refuseUnreachable(rules, routes);
   const cached = new Map<string, readonly Rule[]>();
+  let last: { readonly type: string; readonly found: readonly Rule[] } | null = null;
 
   /** All rules that the type alone does not rule out, up to the first that asks for nothing else. */
   function candidatesOf(type: string): readonly Rule[] {
-    const known = cached.get(type);
-    if (known !== undefined) return known;
+    // Most come in rows of one type, each with a text of its own, which is compared sooner than hashed.
+    if (last !== null && last.type === type) return last.found;
+    const found = cached.get(type) ?? remembered(type);
+    last = { type, found };
+    return found;
+  }
+
+  function remembered(type: string): readonly Rule[] {
     const matching = rules.filter((rule) => matchesPattern(rule.pattern, type));
-    const last = matching.findIndex((rule) => rule.when.length === 0);
-    const found = last < 0 ? matching : matching.slice(0, last + 1);
+    const end = matching.findIndex((rule) => rule.when.length === 0);
+    const found = end < 0 ? matching : matching.slice(0, end + 1);
     if (cached.size >= CACHED_TYPES_MAX) cached.clear();
     cached.set(type, found);
     return found;

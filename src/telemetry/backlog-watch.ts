@@ -18,6 +18,10 @@ export interface BacklogFigures {
   readonly lagMs: number;
 }
 
+interface PipelineFigures extends BacklogFigures {
+  readonly pipeline: string;
+}
+
 interface Look {
   readonly found: Backlog | null;
   /** When it was found; before that, since when nobody knows anything. */
@@ -46,7 +50,7 @@ export class BacklogWatch {
     this.#looks = new Map(sources.map(({ pipeline }) => [pipeline, { found: null, atMs, hasFailed: false }]));
   }
 
-  async figures(patienceMs: number): Promise<readonly BacklogFigures[]> {
+  async figures(patienceMs: number): Promise<readonly PipelineFigures[]> {
     if (this.#clock.monotonicMs() - this.#lookedMs >= CACHED_MS) {
       this.#looking ??= this.#lookAtAll().finally(() => {
         this.#looking = null;
@@ -59,7 +63,7 @@ export class BacklogWatch {
     }
     return this.#sources.map(({ pipeline, source, schema }) => {
       const look = this.#looks.get(pipeline)!;
-      return { source, schema, last: look.found, lagMs: this.#lagMs(look) };
+      return { pipeline, source, schema, last: look.found, lagMs: this.#lagMs(look) };
     });
   }
 

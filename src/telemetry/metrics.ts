@@ -4,6 +4,7 @@ import type { BacklogFigures } from "./backlog-watch.ts";
 import type { Condition } from "./condition.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 import type { Listenable } from "./listenable.ts";
+import { type LogFigures, LogGauges } from "./log-gauges.ts";
 import { type MetricsText, prometheusText, wantsOpenMetrics } from "./metrics-text.ts";
 import { ProcessGauges } from "./process-gauges.ts";
 import type { MetricFamily } from "./push/write-request.ts";
@@ -17,6 +18,8 @@ interface MetricsOptions {
   /** Pipelines of this process by name, with their two ends. */
   readonly pipelines: () => readonly PipelineEnds[];
   readonly pushes: PushTally;
+  /** Never slow either; absent where nothing is read by position. */
+  readonly logs?: () => Promise<readonly LogFigures[]>;
 }
 
 export interface PipelineEnds {
@@ -87,6 +90,7 @@ export class Metrics {
     this.#untaken,
     this.#paused,
   ];
+  readonly #logs = new LogGauges(this.#registry as never);
   readonly #process = new ProcessGauges(this.#registry as never);
 
   constructor(options: MetricsOptions) {
@@ -155,6 +159,7 @@ export class Metrics {
     this.#showCondition();
     this.#showPushes();
     this.#showBacklog(await this.#options.backlog());
+    this.#logs.show((await this.#options.logs?.()) ?? []);
     this.#process.refresh();
   }
 

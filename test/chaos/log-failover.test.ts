@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { until } from "../servers/until.ts";
 import { drain, judgeScene, readOn } from "./exactly-once/drain.ts";
 import { failOver } from "./exactly-once/failover.ts";
-import { flow } from "./exactly-once/proof.ts";
+import { flow, openTheWay } from "./exactly-once/proof.ts";
 import { openScene } from "./exactly-once/scene.ts";
 
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
@@ -20,6 +20,7 @@ describe("failover of a managed outbox to an asynchronous standby", () => {
     let settlesLost = 0;
     try {
       await flow(scene, 200);
+      await openTheWay(scene, log);
       settlesLost = await failOver(scene.pair!, scene.stage);
       await until("the writer has found the new primary", () => writer.eras === 2);
       await flow(scene, 200);

@@ -1,15 +1,20 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ListedLog } from "../../src/operations/log-list.ts";
-import { type Ended, runCommand } from "./service-process.ts";
+import { freePort } from "../servers/free-port.ts";
+import { type Receiver, startReceiver } from "../servers/receiver.ts";
+import { until } from "../servers/until.ts";
+import { type Ended, runCommand, startService } from "./service-process.ts";
 import { serverOfFile } from "./service-stage.ts";
 import { openStage, type Stage } from "./stage.ts";
+
+type Settings = Readonly<Record<string, string>>;
 
 const server = serverOfFile();
 let stages = 0;
 
 /** A database with a managed outbox that the command itself has created. */
-async function stageWithLog(settings: Readonly<Record<string, string>> = {}) {
+async function stageWithLog(settings: Settings = {}) {
   stages += 1;
   const stage = await openStage(server(), { database: `logs_${stages}`, tables: [] });
   const env = { DATABASE_URL: stage.url, OUTBOX_MANAGED: "shop.log", OUTBOX_DESTINATION: "stdout:", ...settings };
@@ -19,38 +24,184 @@ async function stageWithLog(settings: Readonly<Record<string, string>> = {}) {
   return Object.assign(stage, { env });
 }
 
-async function publish({ sql }: Stage, count: number, { type = "order.placed", key = "k" } = {}): Promise<void> {
-  await sql("select shop.log_publish($1, $2 || n % 5, '{\"n\": ' || n || '}') from generate_series(1, $3::int) n", [
+async function publish({ sql }: Stage, count: number, type = "order.placed"): Promise<void> {
+  await sql("select shop.log_publish($1, 'k' || n % 5, '{\"n\": ' || n || '}') from generate_series(1, $2::int) n", [
     type,
-    key,
     count,
   ]);
 }
 
-const printed = ({ stdout }: Pick<Ended, "stdout">): { type: string; key: string; payload: { n: number } }[] =>
+const printed = ({ stdout }: Pick<Ended, "stdout">): { id: string; type: string }[] =>
   stdout
     .split("\n")
     .filter((line) => line.startsWith('{"id":'))
-    .map((line) => JSON.parse(line));
+    .map((line) => JSON.parse(line) as { id: string; type: string });
 
-async function logs(env: Readonly<Record<string, string>>): Promise<readonly ListedLog[]> {
-  const { code, stderr, stdout } = await runCommand(["log", "list", "-o", "json"], env);
-  assert.equal(code, 0, stderr);
-  return JSON.parse(stdout) as ListedLog[];
+async function told(args: readonly string[], env: Settings): Promise<string> {
+  const { code, stderr, stdout } = await runCommand(args, env);
+  assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
+  return stdout;
 }
+
+async function logs(env: Settings): Promise<readonly ListedLog[]> {
+  return JSON.parse(await told(["log", "list", "-o", "json"], env)) as ListedLog[];
+}
+
+const once = (env: Settings) => runCommand(["run", "--once"], env);
 
 describe("logs of the service", { concurrency: 2 }, () => {
   test("D9 A1: migrate creates a managed outbox, its function writes, and each event is delivered once", async () => {
     await using it = await stageWithLog();
     await publish(it, 20);
-    const first = await runCommand(["run", "--once"], it.env);
+    const first = await once(it.env);
     assert.equal(first.code, 0, first.stderr);
     assert.match(first.stderr, /20 events delivered/);
     assert.equal(printed(first).length, 20);
     await publish(it, 3);
-    const second = await runCommand(["run", "--once"], it.env);
+    const second = await once(it.env);
     assert.equal(printed(second).length, 3, second.stderr);
     const [log] = await logs(it.env);
     assert.deepEqual([log?.pipeline, log?.kind, log?.lag, log?.parked], ["shop.log->stdout", "managed", 0, 0]);
+    assert.match(await told(["migrate", "up"], it.env), /nothing to do/);
+    assert.match(await told(["migrate", "up", "--sql"], it.env), /create table "shop"\."log"/);
+    const listed = JSON.parse(await told(["events", "list", "-o", "json"], it.env)) as { events: { state: string }[] };
+    assert.deepEqual([...new Set(listed.events.map(({ state }) => state))], ["delivered"]);
+  });
+
+  test("D9 F4: of three subscribers one is dead and one slow; the fast one is unaffected, retention waits, and the alarm shows it", async () => {
+    await using dead = await startReceiver();
+    await using slow = await startReceiver();
+    await using fast = await startReceiver();
+    dead.manner = 503;
+    const port = await freePort();
+    const web = (receiver: Receiver, more: object = {}) => ({ url: receiver.url, ...more });
+    await using it = await stageWithLog({
+      PORT: String(port),
+      OUTBOX_DESTINATION: "",
+      OUTBOX_DESTINATIONS: JSON.stringify({ dead: web(dead), slow: web(slow, { rateLimit: 5 }), fast: web(fast) }),
+      OUTBOX_SUBSCRIBERS: JSON.stringify(["dead", "slow", "fast"].map((name) => ({ name, destination: name }))),
+      RETENTION: "1d",
+    });
+    // A part of the log that is older than its retention.
+    await it.sql(`create table shop.log_p20200101 partition of shop.log for values from ('2020-01-01') to ('2020-01-02');
+      insert into shop.log (event_type, event_key, payload, created_at) values ('old', 'k', '{}', '2020-01-01T12:00:00Z')`);
+    await publish(it, 100);
+    await using service = startService(["run"], it.env);
+    await until("the fast one has all", () => fast.requests.length >= 101);
+    assert.ok(slow.requests.length < 101, "the slow one is not done yet");
+    await publish(it, 50);
+    await until("the fast one goes on", () => fast.requests.length >= 151);
+    const alarms = await until("the alarm is there", async () => {
+      const { body } = await service.get("/metrics");
+      return /^outbox_relay_log_retention_waiting\{pipeline="shop\.log@dead->dead"\} 1$/m.test(body) ? body : null;
+    });
+    assert.match(alarms, /^outbox_relay_log_retention_waiting\{pipeline="shop\.log@fast->fast"\} 0$/m);
+    assert.match(alarms, /^outbox_relay_log_lag_events\{pipeline="shop\.log@dead->dead"\} 1\d\d$/m);
+    const listed = await logs(it.env);
+    const waits = (name: string) => listed.find(({ subscriber }) => subscriber === name)?.retentionWaits;
+    assert.deepEqual([waits("dead"), waits("fast")], ["shop.log_p20200101", null]);
+    assert.match(
+      await told(["log", "list"], it.env),
+      /shop\.log@dead->dead keeps shop\.log_p20200101 from being dropped/,
+    );
+    dead.manner = 200;
+    const isDropped = async () =>
+      (await it.sql<{ there: string | null }>("select to_regclass('shop.log_p20200101')::text as there"))[0]?.there ===
+      null;
+    await until("nobody needs it any more, and it is dropped", isDropped, 30_000);
+    service.kill("SIGTERM");
+    assert.equal((await service.ended).code, 0);
+    assert.equal(new Set(fast.requests.map(({ headers }) => headers["event-id"] ?? headers["webhook-id"])).size, 151);
+  });
+
+  test("D9: a subscriber that comes later begins at the beginning, at a time, or now", async () => {
+    const of = (...subscribers: readonly object[]) => ({ OUTBOX_SUBSCRIBERS: JSON.stringify(subscribers) });
+    await using it = await stageWithLog(of({ name: "first" }));
+    await publish(it, 4, "early");
+    await once(it.env);
+    const [row] = await it.sql<{ at: Date }>("select clock_timestamp() as at");
+    await publish(it, 3, "late");
+    const later = await once({
+      ...it.env,
+      ...of(
+        { name: "first", types: "none" },
+        { name: "all", topic: "all" },
+        { name: "now", topic: "now", start: "now" },
+        { name: "since", topic: "since", start: row!.at.toISOString() },
+      ),
+    });
+    assert.equal(later.code, 0, later.stderr);
+    const topics = Map.groupBy(
+      later.stdout.split("\n").filter((line) => line.startsWith('{"id":')),
+      (line) => (JSON.parse(line) as { topic: string }).topic,
+    );
+    assert.deepEqual([...topics].map(([topic, lines]) => [topic, lines.length]).sort(), [
+      ["all", 7],
+      ["since", 3],
+    ]);
+  });
+
+  test("D9: log list, seek and reset show what they would do, and do it with --yes", async () => {
+    await using it = await stageWithLog();
+    await publish(it, 12);
+    await once(it.env);
+    const seek = (...more: readonly string[]) => ["log", "seek", "shop.log->stdout", ...more];
+    assert.match(
+      await told(seek("--to", "beginning"), it.env),
+      /12 events are sent again, 0 are left out\nNothing was/,
+    );
+    assert.deepEqual(printed(await once(it.env)), [], "a dry run changes nothing");
+    const done = await told(seek("--to", "beginning", "--yes", "--reason", "lost downstream"), it.env);
+    assert.match(done, /12 events are sent again.*\ndone/);
+    await publish(it, 2);
+    assert.equal(printed(await once(it.env)).length, 14);
+    await publish(it, 5);
+    assert.match(await told(seek("--to", "now", "--yes"), it.env), /0 events are sent again, 5 are left out/);
+    assert.equal(printed(await once(it.env)).length, 0);
+    const notes = await it.sql<{ detail: { reason: string | null } }>(
+      "select detail from outbox_relay.technical_events where name = 'LogSought' order by id",
+    );
+    assert.deepEqual(
+      notes.map(({ detail }) => detail.reason),
+      ["lost downstream", null],
+    );
+    assert.match(await told(["log", "reset", "shop.log->stdout"], it.env), /its progress is forgotten.*\nNothing was/);
+    await told(["log", "reset", "shop.log->stdout", "--yes"], it.env);
+    assert.equal(await told(["log", "list"], it.env), "No log is read here.\n");
+    assert.equal(printed(await once(it.env)).length, 19);
+  });
+
+  test("D9: bad input of the log commands is told with the way out", async () => {
+    await using it = await stageWithLog();
+    await publish(it, 1);
+    const port = await freePort();
+    await using service = startService(["run"], { ...it.env, PORT: String(port) });
+    await until("it is read", async () => (await logs(it.env))[0]?.lanes.every(({ isOwned }) => isOwned));
+    const refused = async (args: readonly string[], code: number, why: RegExp, env: Settings = it.env) => {
+      const ended = await runCommand(args, env);
+      assert.equal(ended.code, code, ended.stderr);
+      assert.match(ended.stderr, why);
+    };
+    await refused(
+      ["log", "seek", "shop.log", "--to", "nwo"],
+      2,
+      /--to is "nwo": write beginning, now.*did you mean now\?/,
+    );
+    await refused(["log", "seek", "shop.lgo", "--to", "now"], 4, /There is no pipeline.*shop\.log->stdout/);
+    const busy = /shop\.log->stdout is being read.*outbox-relay pause 'shop\.log->stdout'/;
+    await refused(["log", "seek", "shop.log", "--to", "now", "--yes"], 2, busy);
+    await refused(["log", "reset", "shop.log", "--yes"], 2, busy);
+    await told(["pause", "shop.log"], it.env);
+    await told(["log", "seek", "shop.log", "--to", "beginning", "--yes"], it.env);
+    await told(["resume", "shop.log"], it.env);
+    await until("it is sent again", () => printed({ stdout: service.stdout() }).length === 2);
+    await it.sql(
+      "create schema q; create table q.outbox (id int primary key, event_type text, payload text, published boolean)",
+    );
+    const queue = { OUTBOX_SCHEMAS: "q", OUTBOX_SUBSCRIBERS: "[{name: a}]" };
+    await refused(["run", "--once"], 2, /q\.outbox is a queue and can have no OUTBOX_SUBSCRIBERS/, {
+      ...it.env,
+      ...queue,
+    });
   });
 });

@@ -44,6 +44,8 @@ export interface DoctorSubject {
   readonly tables: readonly DoctorTable[];
   /** Managed outboxes, which are looked at in another way. */
   readonly managed?: readonly TableName[];
+  /** Logs of any kind are sources too: then there may be no table of a queue. */
+  readonly hasLogs?: boolean;
   readonly destinations: readonly DoctorDestination[];
   /** Null: delivered events are kept for ever. */
   readonly retentionMs: number | null;

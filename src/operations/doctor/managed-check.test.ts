@@ -30,7 +30,19 @@ const create = async (schema: string) => {
 };
 const findings = async (schema: string, retentionMs: number | null = WEEK_MS) => {
   const managed = [{ schema, table: "outbox" }];
-  const found = await examine({ database, columns: {}, tables: [], managed, destinations: [], retentionMs });
+  const found = await examine({
+    database,
+    columns: {},
+    tables: [],
+    managed,
+    hasLogs: true,
+    destinations: [],
+    retentionMs,
+  });
+  assert.deepEqual(
+    found.filter(({ check }) => check === "tables"),
+    [],
+  );
   return found.filter(({ check }) => check === "managed");
 };
 
@@ -39,6 +51,15 @@ test("A17 D9 a healthy managed outbox has no findings, with and without retentio
   await server.query("select well.outbox_publish('a', null, '1')");
   assert.deepEqual(await findings("well"), []);
   assert.deepEqual(await findings("well", null), []);
+});
+
+test("A17 D9 a managed outbox that is not there, or is something else, is told with the command that creates it", async () => {
+  await server.query("create schema other; create table other.outbox (id int)");
+  for (const schema of ["none", "other"]) {
+    const [finding] = await findings(schema);
+    assert.equal(finding?.what, `There is no managed outbox ${schema}.outbox`);
+    assert.equal(finding?.fix, "outbox-relay migrate up");
+  }
 });
 
 test("A17 D9 a missing partition for tomorrow and rows in DEFAULT are told", async () => {

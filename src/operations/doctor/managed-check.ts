@@ -24,7 +24,7 @@ export async function checkManaged(
 ): Promise<readonly Finding[]> {
   const { database } = subject;
   const facts = await readManaged(database, table);
-  if (facts === null) return [];
+  if (facts === null) return [missing(table)];
   const told: Told[] = [
     ...(await partitionFindings(database, facts, DAY_MS)),
     ...(await retentionFindings(subject, facts)),
@@ -32,6 +32,11 @@ export async function checkManaged(
     ...wakeUpFindings(facts),
   ];
   return told.map(({ severity, what, fix }) => ({ severity, check: "managed", what, fix }));
+}
+
+function missing(table: TableName): Finding {
+  const what = `There is no managed outbox ${displayTable(table)}`;
+  return { severity: "error", check: "managed", what, fix: "outbox-relay migrate up" };
 }
 
 /** Who keeps the oldest partition that is past its retention, and since when it could be gone. */

@@ -12,7 +12,7 @@ interface ExaminedTables {
 /** Tables that are missing, or that no source can read; and the shapes of the others. */
 export async function checkTables(subject: DoctorSubject): Promise<ExaminedTables> {
   const { database, columns, tables } = subject;
-  const findings: Finding[] = tables.length === 0 ? [noTables()] : [];
+  const findings: Finding[] = tables.length === 0 && !subject.hasLogs ? [noTables()] : [];
   const shaped: ShapedTable[] = [];
   for (const table of tables) {
     if (!table.isThere) {

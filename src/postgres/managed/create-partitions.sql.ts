@@ -9,6 +9,9 @@ const NAME_FORMAT: Readonly<Record<PartitionStep, string>> = {
   "1 month": "YYYYMM",
 };
 
+/** The same whatever the time zone of the session. */
+const BOUND_FORMAT = 'YYYY-MM-DD HH24:MI:SS"+00"';
+
 /**
  * Creates the partitions from now to `aheadMs` from now that are not there, as one statement. Each is made beside the
  * table and then attached: that takes no lock which a writer notices, only DEFAULT is closed for a moment. One whose
@@ -28,7 +31,6 @@ declare
   called text;
 begin
   perform pg_advisory_xact_lock(hashtextextended(${quoteLiteral(upkeepLock(table))}, 0));
-  perform set_config('timezone', 'UTC', true);
   while starts <= until loop
     ends := (starts at time zone 'UTC' + interval '${step}') at time zone 'UTC';
     called := ${quoteLiteral(partitionPrefix)} || to_char(starts at time zone 'UTC', '${NAME_FORMAT[step]}');
@@ -40,7 +42,7 @@ begin
         execute format('create table ${formatted(schema)}.%I (like ${formatted(parent)} including defaults including storage including compression)', called);
         execute format('create unique index on ${formatted(schema)}.%I (event_id)', called);
         execute format('alter table ${formatted(parent)} attach partition ${formatted(schema)}.%I for values from (%L) to (%L)',
-          called, starts, ends);
+          called, to_char(starts at time zone 'UTC', '${BOUND_FORMAT}'), to_char(ends at time zone 'UTC', '${BOUND_FORMAT}'));
       exception when check_violation or invalid_object_definition then
         null;
       end;

@@ -24,6 +24,9 @@ export interface Needs {
   readonly life: string;
 }
 
+/** A partition may be large and read to its end: only the index knows that at once. */
+export const BY_INDEX = { enable_seqscan: "off", jit: "off" };
+
 /** Everything in one snapshot, so that a row is looked at here, or is news when the partition is locked. */
 export async function needsOf(
   database: Database,
@@ -37,7 +40,7 @@ export async function needsOf(
     lockTimeoutMs: database.timeouts.lockMs,
     isolation: "repeatable read" as const,
     readOnly: true,
-    settings: { jit: "off" },
+    settings: BY_INDEX,
   };
   return await transaction(database.pool, settings, async (session) => {
     const [row] = await session.rows(`select pg_current_snapshot()::text, (${positionsSql(database)})::text, ${LIFE}`, [

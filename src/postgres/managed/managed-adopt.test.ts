@@ -1,15 +1,23 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { postgresBinaries } from "../../../test/servers/postgres-binaries.ts";
+import { until } from "../../../test/servers/until.ts";
 import { decodeMarks, encodeMarks } from "../../sources/postgres/tail/marks.ts";
 import { migrateUp } from "../migrations/migrate.ts";
 import { type Database, openDatabase } from "../pool.ts";
+import { Doorbell } from "./doorbell.ts";
 import { reanchor } from "./managed-adopt.ts";
 import { managedTableSql } from "./managed-table.sql.ts";
+import { readManaged } from "./managed-table.ts";
 
 const table = { schema: "shop", table: "outbox" };
 const LANES = 4;
+const run = promisify(execFile);
 
 for (const version of [15, 18] as const) {
   describe(`PostgreSQL ${version}`, () => {
@@ -162,3 +170,46 @@ for (const version of [15, 18] as const) {
     });
   });
 }
+
+test("D9 G3 a dump keeps what makes a managed outbox: it is restored elsewhere, rings, is anchored and goes on", async () => {
+  await using home = await startPostgres({ version: 15 });
+  await using away = await startPostgres({ version: 15 });
+  const database = openDatabase({ url: home.url });
+  await migrateUp(database);
+  await home.query(managedTableSql({ table, payload: "bytea", partition: "1 day", wakeUp: true }));
+  await home.query("select shop.outbox_publish('before', 'k', 'x'::bytea)");
+  await home.query(`insert into outbox_relay.pipelines (name, source_schema, source_table, lanes)
+    values ('shop->out', 'shop', 'outbox', 1)`);
+  await home.query(`insert into outbox_relay.lanes (pipeline, lane, position) values ('shop->out', 0,
+    jsonb_build_object('from', pg_current_snapshot()::text, 'to', null, 'after', '0', 'ahead', ''))`);
+  await home.query("select shop.outbox_publish('unread', 'k', 'y'::bytea)");
+  await database.close();
+  const bin = await postgresBinaries(15);
+  const file = join(home.folder, "dump");
+  await run(join(bin, "pg_dump"), ["-Fc", "-f", file, home.url]);
+  await run(join(bin, "pg_restore"), ["--exit-on-error", "-d", away.url, file]);
+  const copy = openDatabase({ url: away.url });
+  const facts = await readManaged(copy, table);
+  assert.deepEqual(
+    [facts?.payload, facts?.step, facts?.hasWakeUp, facts?.partitions.length],
+    ["bytea", "1 day", true, 5],
+  );
+  await away.query("update outbox_relay.identity set system_id = 'another'");
+  await reanchor(copy, table, decodeMarks);
+  const { rows } = await away.query(
+    "select event_type, convert_from(payload, 'UTF8') as payload from outbox_relay.parked",
+  );
+  assert.deepEqual(rows, [{ event_type: "unread", payload: "y" }]);
+  let rings = 0;
+  const bell = new Doorbell(copy, table, () => {
+    rings += 1;
+  });
+  assert.equal(await bell.arm(), true);
+  const { rows: published } = await away.query(
+    "select shop.outbox_publish('after', 'k', 'z'::bytea) is not null as isNew",
+  );
+  assert.equal(published[0]?.isnew, true);
+  await until("it rang", () => rings === 1);
+  await bell.close();
+  await copy.close();
+});

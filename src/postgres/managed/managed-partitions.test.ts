@@ -75,6 +75,15 @@ for (const version of [15, 18] as const) {
       assert.equal((await keepPartitions(database, table, 2 * DAY_MS)).created, 0);
     });
 
+    test("D9 partitions are cut in UTC whatever the time zone of whoever creates them", async () => {
+      const table = { schema: "zoned", table: "outbox" };
+      const sql = managedTableSql({ table, payload: "text", partition: "1 day", wakeUp: false });
+      await server.query(`set timezone = 'Asia/Kathmandu'; set datestyle = 'German'; ${sql}`);
+      const partitions = await partitionsOf("zoned");
+      assert.equal(partitions.length, 4);
+      for (const { range } of partitions) assert.equal((range?.fromMs ?? 1) % DAY_MS, 0);
+    });
+
     test("D9 a locked DEFAULT makes upkeep give up soon, say so, and come again", async () => {
       const table = await create("locked");
       const owner = new pg.Client(server.url);

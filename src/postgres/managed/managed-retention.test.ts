@@ -5,8 +5,10 @@ import { type PostgresServer, startPostgres } from "../../../test/servers/postgr
 import type { TableName } from "../identifiers.ts";
 import { migrateUp } from "../migrations/migrate.ts";
 import { type Database, openDatabase } from "../pool.ts";
+import { BY_INDEX } from "./log-needs.ts";
 import { pruneManaged } from "./managed-retention.ts";
 import { managedTableSql } from "./managed-table.sql.ts";
+import { unreadSql } from "./unread.sql.ts";
 
 const WEEK_MS = 7 * 86_400_000;
 const RETENTION = { olderThanMs: WEEK_MS, lagMaxMs: null };
@@ -263,6 +265,22 @@ for (const version of [15, 18] as const) {
       assert.equal(deleted, 1);
       assert.match(findings[0]?.what ?? "", /^rows were dropped unread: 1 events in DEFAULT of rest\.outbox/);
       assert.deepEqual(await typesIn("rest"), ["young"]);
+    });
+
+    test("D9 a partition that was read to its end is known by its index, however large", async () => {
+      const table = await create("large");
+      await admin.query(`insert into large.outbox (event_type, event_key, payload, created_at)
+        select 'a', n::text, '1', '${OLD}' from generate_series(1, 20000) n; analyze large.old`);
+      await subscribe("large", await snapshot(), 8);
+      await admin.query("begin");
+      for (const [name, value] of Object.entries(BY_INDEX)) await admin.query(`set local ${name} = ${value}`);
+      const sql = unreadSql(database.tables, "large.old", { name: "large->out", lanes: 8 }, 1);
+      const { rows } = await admin.query(`explain (analyze, costs off, timing off) ${sql}`);
+      await admin.query("commit");
+      const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+      assert.match(plan, /Index Scan using .+ on old t/);
+      assert.doesNotMatch(plan, /Seq Scan on old|Rows Removed/);
+      assert.equal((await pruneManaged(database, table, RETENTION)).dropped, 1);
     });
 
     test("D9 a reading in the middle keeps what lies behind it, and nothing else", async () => {

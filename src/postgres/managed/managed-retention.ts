@@ -4,7 +4,7 @@ import type { Database } from "../pool.ts";
 import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
 import { pruneDefault } from "./default-retention.ts";
-import { areNeedsOutdated, type Needs, needsOf, type Unread } from "./log-needs.ts";
+import { areNeedsOutdated, BY_INDEX, type Needs, needsOf, type Unread } from "./log-needs.ts";
 import type { ManagedFinding } from "./managed-names.ts";
 import { isoOf } from "./managed-partitions.ts";
 import { type Partition, type PartitionRange, requireManaged } from "./managed-table.ts";
@@ -69,6 +69,7 @@ async function drop(database: Database, table: TableName, partition: Dated, need
     context: database.errorContext("dropping a partition", displayTable(partition.name)),
     statementTimeoutMs: STATEMENT_MS,
     lockTimeoutMs: LOCK_MS,
+    settings: BY_INDEX,
   };
   try {
     return await transaction(database.pool, settings, async (session) => {

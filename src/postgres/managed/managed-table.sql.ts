@@ -42,6 +42,7 @@ begin
   if there is null then
     ${columnsSql(table, payload)}
     create index on ${name} (xid, id);
+    create index on ${name} (id);
   else
     ${requireOursSql(table, payload)}
   end if;

@@ -87,7 +87,8 @@ export class Delivery {
   #measure(batch: readonly Message[]): Item<Message>[] {
     const items: Item<Message>[] = [];
     let topic: string | null = null;
-    for (const [index, message] of batch.entries()) {
+    for (let index = 0; index < batch.length; index++) {
+      const message = batch[index]!;
       const contentBytes = measure(message);
       const isKnown = message.topic === topic || this.#context.topics.known(message.topic) !== null;
       const fault = contentBytes < 0 || !isKnown ? faultOf(message) : null;

@@ -10,6 +10,8 @@ export interface PlannedBatch extends DraftBatch {
   /** Never less than what the batch takes on the wire. */
   bytes: number;
   isFull: boolean;
+  readonly bytesMax: number;
+  readonly countMax: number;
 }
 
 interface Round {
@@ -93,7 +95,9 @@ class Slots {
     const partition = key === null ? this.#anyPartition(info) : partitionOf(key, info.leaders.length);
     let batch = slots[partition];
     if (batch === undefined) {
-      batch = { topic, partition, items: [], bytes: 0, isFull: false };
+      const bytesMax = this.#rules.limits.of(topic);
+      const countMax = this.#rules.countMax(topic, partition);
+      batch = { topic, partition, items: [], bytes: 0, isFull: false, bytesMax, countMax };
       slots[partition] = batch;
     }
     return batch.items.length > 0 && this.#isFull(batch, item) ? null : batch;
@@ -110,9 +114,8 @@ class Slots {
 
   /** Full for the rest of the round: a smaller message must not overtake the one that did not fit. */
   #isFull(batch: PlannedBatch, item: Item<Message>): boolean {
-    const { topic, partition, items, bytes } = batch;
-    const { limits, countMax } = this.#rules;
-    batch.isFull ||= bytes + recordBytesMax(item) > limits.of(topic) || items.length >= countMax(topic, partition);
+    const { items, bytes, bytesMax, countMax } = batch;
+    batch.isFull ||= bytes + recordBytesMax(item) > bytesMax || items.length >= countMax;
     return batch.isFull;
   }
 

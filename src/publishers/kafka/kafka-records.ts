@@ -17,8 +17,8 @@ export interface Item<M extends Sendable = Sendable> {
   readonly contentBytes: number;
 }
 
-/** Texts up to here are written by a loop: a call into the runtime costs more. */
-const SHORT_TEXT = 24;
+/** Texts up to here, such as a UUID, are read and written by a loop: a call into the runtime costs more. */
+const SHORT_TEXT = 40;
 
 /** Attributes and the difference of the timestamp, which is always 0. */
 const RECORD_HEAD_BYTES = 2;
@@ -62,8 +62,14 @@ export function measure({ key, headers, payload }: Sendable): number {
 
 function textBytes(text: unknown): number {
   if (typeof text !== "string") return -1;
+  if (text.length <= SHORT_TEXT && isAscii(text)) return text.length;
   const bytes = Buffer.byteLength(text, "utf8");
   return bytes === text.length || text.isWellFormed() ? bytes : -1;
+}
+
+function isAscii(text: string): boolean {
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 127) return false;
+  return true;
 }
 
 function bytesWithLength(length: number): number {
@@ -121,10 +127,12 @@ const NO_KEY = 1;
 
 function writeText(buffer: Buffer, start: number, text: string): number {
   const { length } = text;
-  const bytes = Buffer.byteLength(text, "utf8");
-  const position = writeVarint(buffer, start, bytes);
-  if (bytes !== length) return position + buffer.write(text, position, bytes, "utf8");
-  if (length > SHORT_TEXT) return position + buffer.write(text, position, bytes, "latin1");
+  if (length > SHORT_TEXT || !isAscii(text)) {
+    const bytes = Buffer.byteLength(text, "utf8");
+    const position = writeVarint(buffer, start, bytes);
+    return position + buffer.write(text, position, bytes, bytes === length ? "latin1" : "utf8");
+  }
+  const position = writeVarint(buffer, start, length);
   for (let at = 0; at < length; at++) buffer[position + at] = text.charCodeAt(at);
   return position + length;
 }

@@ -164,8 +164,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "silence taken for success",
     file: "relay/dispatcher.ts",
-    find: "tell(entry, this.#withoutAnswer(entry, error, startedMs));",
-    replace: 'tell(entry, { kind: "delivered" });',
+    find: "tell(index, this.#withoutAnswer(entry, error, startedMs));",
+    replace: 'tell(index, { kind: "delivered" });',
     why: "an event without an answer is marked as delivered and may be lost",
   },
   {

@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import { headerText, type KafkaRecord, readTopics } from "../../servers/kafka-reader.ts";
 import { until } from "../../servers/until.ts";
 import type { EventWriter } from "./event-writer.ts";
-import { describeState, endInGoodOrder, type Scene, TOPICS } from "./scene.ts";
+import { describeState, endInGoodOrder, type Scene } from "./scene.ts";
 import { type Arrival, judge, type Verdict } from "./verdict.ts";
 
 const DRAIN_MS = 180_000;
@@ -22,7 +22,7 @@ export async function drain(scene: Scene, log: (line: string) => void): Promise<
     throw new Error(`what is left:\n${await describeState(scene)}`, { cause });
   });
   log("waiting until no transaction is open");
-  await stand.settled(TOPICS, settleMs);
+  await stand.settled(scene.topics, settleMs);
   log("ending the relays");
   await Promise.all(fleet.processes.filter(({ isRunning }) => isRunning).map(endInGoodOrder));
 }
@@ -37,11 +37,11 @@ export async function readOn(scene: Scene, writer: EventWriter, log: (line: stri
 
 /** By a reader that has nothing in common with the relay's client. */
 export async function judgeScene(
-  { outbox, stage, stand }: Scene,
+  { outbox, stage, stand, topics }: Scene,
   { diary, eras }: EventWriter,
   isolation: "read_committed" | "read_uncommitted" = "read_committed",
 ): Promise<Verdict> {
-  const records = await readTopics(stand.directBrokers, TOPICS, { isolation });
+  const records = await readTopics(stand.directBrokers, topics, { isolation });
   return judge({ diary, rows: await outbox.rows(stage.pool), arrivals: records.map(arrivalOf), eras });
 }
 

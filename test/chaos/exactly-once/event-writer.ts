@@ -27,6 +27,8 @@ export interface EventWriterOptions {
   readonly connections: number;
   /** Between the transactions of one connection. */
   readonly pauseMs: number;
+  /** One more type that some keys have. */
+  readonly rare?: { readonly type: string; readonly keys: number };
   /** Transactions that number themselves early, commit late or take a part of their work back. */
   readonly isAwkward?: boolean;
 }
@@ -36,7 +38,7 @@ export interface EventWriter {
   readonly diary: ReadonlyMap<string, Written>;
   readonly eras: number;
   stop(): Promise<void>;
-  /** One more transaction, after the stop. */
+  /** At least one more event, after the stop. */
   writeLast(): Promise<void>;
 }
 
@@ -84,11 +86,13 @@ class Writer {
     this.#options = options;
   }
 
+  /** Until something is committed. */
   async writeOnce(random: SeededRandom): Promise<void> {
     const client = this.#newClient();
     try {
       await client.connect();
-      await this.#writeTransaction(client, await this.#eraOf(client), random);
+      const era = await this.#eraOf(client);
+      while ((await this.#writeTransaction(client, era, random)) === 0);
     } finally {
       await client.end();
     }
@@ -123,7 +127,8 @@ class Writer {
     return this.servers.indexOf(port);
   }
 
-  async #writeTransaction(client: pg.Client, era: number, random: SeededRandom): Promise<void> {
+  /** Returns how many events were committed. */
+  async #writeTransaction(client: pg.Client, era: number, random: SeededRandom): Promise<number> {
     const draw = this.#options.isAwkward ? random : null;
     const drafts: Draft[] = [];
     let end: Written["end"] = "rolled-back";
@@ -135,11 +140,12 @@ class Writer {
       if (draw?.chance(LATE_COMMIT_SHARE)) await pauseMs(draw.between(0, LATE_COMMIT_MS_MAX));
       if (random.chance(ROLLBACK_SHARE)) {
         await client.query("rollback");
-        return;
+        return 0;
       }
       end = "unknown";
       await client.query("commit");
       end = "committed";
+      return drafts.length;
     } finally {
       this.#note(drafts, end);
     }
@@ -208,6 +214,12 @@ class Writer {
     }
   }
 
+  #typesOf(key: string | null): readonly string[] {
+    const { rare, types } = this.#options;
+    const isRare = rare !== undefined && key !== null && Number(key.slice("key-".length)) <= rare.keys;
+    return isRare ? [...types, rare.type] : types;
+  }
+
   async #insertEvent(
     client: pg.Client,
     at: number,
@@ -215,7 +227,7 @@ class Writer {
     random: SeededRandom,
   ): Promise<Draft> {
     const id = random.uuid();
-    const type = random.pick(this.#options.types);
+    const type = random.pick(this.#typesOf(event.key));
     const payload = JSON.stringify({ id, ...event });
     const draft = { id, ...event, type, crc: crc32(payload) };
     await this.#options.outbox.insert(client, at, { ...draft, payload });

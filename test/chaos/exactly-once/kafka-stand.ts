@@ -34,8 +34,11 @@ export interface KafkaStand extends AsyncDisposable {
 const run = promisify(execFile);
 const COMMIT_WAIT_MS = 1_000;
 
-/** A transaction that nobody ends any more is looked for every second instead of every ten. */
-const PROPERTIES = { "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000 };
+/** A transaction that nobody ends any more is looked for every second instead of every ten. Topics are made by hand. */
+const PROPERTIES = {
+  "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
+  "auto.create.topics.enable": false,
+};
 
 export async function startKafkaStand(count: 1 | 3): Promise<KafkaStand> {
   await using started = new AsyncDisposableStack();

@@ -44,6 +44,8 @@ export interface ProofReport {
   readonly failovers: number;
   /** Settled batches of one lane, at most, that the promoted standby had never heard of. */
   readonly settlesLost: number;
+  /** Events of a log that waited beside it when their topic was made at last. */
+  readonly parked: number;
   readonly takeOvers: number;
   readonly healedBatches: number;
   readonly seconds: number;
@@ -67,7 +69,7 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
     ...(isLog ? { weights: LOG_WEIGHTS } : {}),
   });
   const writer = scene.write();
-  let settlesLost = 0;
+  let struck = { settlesLost: 0, parked: 0 };
   try {
     await flow(scene, 50);
     stand.mistreat(
@@ -78,7 +80,7 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
         transactionTimeoutMs: options.transactionTimeoutMs,
       }),
     );
-    settlesLost = await strikeOn(scene, striker, writer, options, random.fork());
+    struck = await strikeOn(scene, striker, writer, options, random.fork());
   } finally {
     await writer.stop();
   }
@@ -95,7 +97,7 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
     late: stand.watch.lateCounts,
     coordinatorMoves: stand.watch.coordinatorMoves,
     failovers: writer.eras - 1,
-    settlesLost,
+    ...struck,
     takeOvers: fleet.told("LaneTaken").length,
     healedBatches: healedBatches(scene),
     transactions: await transactionsOf(scene, verdict),
@@ -109,17 +111,20 @@ async function strikeOn(
   writer: EventWriter,
   options: ProofOptions,
   random: SeededRandom,
-): Promise<number> {
+): Promise<{ readonly settlesLost: number; readonly parked: number }> {
   const endMs = performance.now() + options.secondsMax * 1_000;
+  const isHalfOver = () =>
+    striker.blows.kill >= options.kills / 2 || performance.now() > endMs - options.secondsMax * 500;
   let settlesLost = 0;
+  let parked: number | null = scene.outbox.source === "flag" ? 0 : null;
   let dealt = 0;
   while ((striker.blows.kill < options.kills && performance.now() < endMs) || dealt < (options.blowsMin ?? 0)) {
-    const isHalfOver = striker.blows.kill >= options.kills / 2 || performance.now() > endMs - options.secondsMax * 500;
-    if (scene.pair !== null && writer.eras === 1 && isHalfOver) {
+    if (scene.pair !== null && writer.eras === 1 && isHalfOver()) {
       options.log("fail over to the standby");
       settlesLost = await failOver(scene.pair, scene.stage);
       await until("the writer has found the new primary", () => writer.eras === 2);
     }
+    if (isHalfOver()) parked ??= await openTheWay(scene, options.log);
     await striker.strike(options.plan?.[dealt % options.plan.length]);
     dealt += 1;
     await flow(scene, random.int(1, 80));
@@ -132,7 +137,16 @@ async function strikeOn(
       late: scene.stand.watch.lateCounts.late,
     });
   }
-  return settlesLost;
+  parked ??= await openTheWay(scene, options.log);
+  return { settlesLost, parked };
+}
+
+/** For the events that have waited for their topic. The blows that follow meet relays which let them go. */
+export async function openTheWay({ createLateTopic, stage }: Scene, log: (line: string) => void): Promise<number> {
+  const [row] = await stage.sql<{ count: string }>("select count(*) from outbox_relay.parked");
+  log(`create the late topic, ${row?.count} events are parked`);
+  await createLateTopic();
+  return Number(row?.count);
 }
 
 /** Returns when so many more events are delivered: no blow may bring it all to a standstill. */

@@ -29,6 +29,9 @@ export function describeReport(report: ProofReport): string {
       : [["", `coordinators moved ${report.coordinatorMoves} times`] as [string, string]]),
     ["database", databaseText(report)],
     ["take-overs", `${text(report.takeOvers)} lanes taken, ${text(report.healedBatches)} batches healed by the ledger`],
+    ...(report.source === "flag"
+      ? []
+      : [["parked", `${text(report.parked)} events waited for their topic`] as [string, string]]),
     ["duration", `${report.seconds.toFixed(0)} s`],
     ["result", violations.length === 0 ? "0 lost, 0 duplicates, 0 out of order, 0 foreign" : countsText(violations)],
   ];

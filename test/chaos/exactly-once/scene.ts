@@ -41,6 +41,10 @@ export interface Scene extends AsyncDisposable {
   readonly server: PostgresServer;
   readonly stand: KafkaStand;
   readonly fleet: RelayFleet;
+  /** Those that are there. */
+  readonly topics: readonly string[];
+  /** Of the topic that events of a log are written for from the beginning: until then they park, with their keys. */
+  createLateTopic(): Promise<void>;
   write(): EventWriter;
   /** Events that are not delivered: not marked in a flag table, or of a log not to be read at the broker. */
   pending(): Promise<number>;
@@ -48,7 +52,10 @@ export interface Scene extends AsyncDisposable {
   deliveredCount(): Promise<number>;
 }
 
-export const TOPICS = ["order.placed", "order.paid", "order.shipped"];
+const TOPICS = ["order.placed", "order.paid", "order.shipped"];
+const LATE_TOPIC = "order.returned";
+/** Keys that have events for it. Few: all that they have waits behind those. */
+const LATE_KEYS = 6;
 export const REQUEST_TIMEOUT_MS = 1_200;
 const PARTITIONS = 4;
 const LANES = 4;
@@ -71,24 +78,31 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   const stage = started.use(await openStage(place, { database: "shop", tables: outbox.flagTables }));
   await outbox.create(stage);
   await createAggregates(stage.pool, KEYS);
-  for (const topic of TOPICS) await stand.createTopic(topic, PARTITIONS);
+  const topics: string[] = [];
+  const createTopic = async (topic: string) => {
+    await stand.createTopic(topic, PARTITIONS);
+    topics.push(topic);
+  };
+  for (const topic of TOPICS) await createTopic(topic);
   const fleet = started.use(newFleet(options, stage, stand, outbox));
   for (let n = 1; n <= options.relays; n += 1) await fleet.start(`relay-${n}`);
   // What is written before the lanes of a log have begun would not be in the write-ahead log of its slot.
   if (source === "wal") await until("the log is read", () => fleet.told("LaneTaken").length > 0);
   const owned = started.move();
   return {
-    ...{ options, stage, pair, outbox, stand, fleet },
+    ...{ options, stage, pair, outbox, stand, fleet, topics },
+    createLateTopic: () => createTopic(LATE_TOPIC),
     get server() {
       return pair !== null && pair.proxy.targetPort === pair.standby.port ? pair.standby : server;
     },
     write: () =>
       startEventWriter({
         ...{ url: stage.url, outbox, types: TOPICS, keys: KEYS, seed: options.seed },
-        ...{ connections: options.writers ?? 3, pauseMs: 5, isAwkward: source !== "flag" },
+        ...{ connections: options.writers ?? 3, pauseMs: 5 },
+        ...(source === "flag" ? {} : { isAwkward: true, rare: { type: LATE_TOPIC, keys: LATE_KEYS } }),
       }),
     pending: () =>
-      source === "flag" ? countPending(stage.pool, outbox.flagTables) : countMissing(stage, stand, outbox),
+      source === "flag" ? countPending(stage.pool, outbox.flagTables) : countMissing(stage, stand, outbox, topics),
     async deliveredCount() {
       const [row] = await stage.sql<{ total: string }>(
         "select coalesce(sum(total_events_published), 0) as total from outbox_relay.relay_state",
@@ -99,9 +113,14 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   };
 }
 
-async function countMissing({ pool }: Stage, stand: KafkaStand, outbox: ProvedOutbox): Promise<number> {
+async function countMissing(
+  { pool }: Stage,
+  stand: KafkaStand,
+  outbox: ProvedOutbox,
+  topics: readonly string[],
+): Promise<number> {
   const rows = await outbox.rows(pool);
-  const records = await readTopics(stand.directBrokers, TOPICS);
+  const records = await readTopics(stand.directBrokers, topics);
   const arrived = new Set(records.map((record) => headerText(record, "event-id") ?? ""));
   return [...rows].filter(([id, isDone]) => !isDone || !arrived.has(id)).length;
 }

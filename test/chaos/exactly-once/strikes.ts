@@ -21,7 +21,7 @@ const WEIGHTS: Readonly<Record<Blow, number>> = {
 };
 
 /** Proofs of logs take the database away too. */
-export const LOG_WEIGHTS: typeof WEIGHTS = { ...WEIGHTS, kill: 45, databaseKill: 30 };
+export const LOG_WEIGHTS: typeof WEIGHTS = { ...WEIGHTS, kill: 45, databaseKill: 40 };
 
 /** So long a blow waits for a moment at which a transaction is open. */
 const OPEN_WAIT_MS = 1_000;

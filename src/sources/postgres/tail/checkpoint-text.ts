@@ -16,8 +16,9 @@ export function writePlace(
   { segment, mark }: LogPlace<Difference>,
   ahead: readonly { readonly mark: number }[],
 ): string {
-  const { from, to } = segment;
-  return JSON.stringify({ from, to, after: String(mark), ahead: encodeMarks(ahead.map((row) => row.mark)) });
+  const { from, to, owed = [] } = segment;
+  const marks = [...owed, ...ahead.map((row) => row.mark)];
+  return JSON.stringify({ from, to, after: String(mark), ahead: encodeMarks(marks) });
 }
 
 /** Throws LOG_LOST where the text is no such place. */

@@ -109,7 +109,7 @@ class TailKind implements LogKind<Difference> {
       const cause = "Another database was restored in its place, or an older copy of this one.";
       throw new RelayError("LOG_LOST", `${what} ${to ?? from}, the server at transaction ${row?.[1]}. ${cause}`);
     }
-    const segment = { ...place.segment, life: row[2] ?? "" };
+    const segment = { ...place.segment, life: row[2] ?? "", ...(ahead.size > 0 ? { owed: new Set(ahead) } : {}) };
     return { place: { segment, mark: place.mark }, isAhead: ({ mark }) => ahead.has(mark) };
   }
 

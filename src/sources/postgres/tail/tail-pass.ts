@@ -1,4 +1,4 @@
-import type { LogPage, LogPass, LogPlace, PassRequest } from "../log/log-kind.ts";
+import type { LogPage, LogPass, LogPlace, LogRow, PassRequest } from "../log/log-kind.ts";
 import { type Difference, keyOf } from "./difference.ts";
 import { lifeOver } from "./life.ts";
 import type { TailReader } from "./tail-reader.ts";
@@ -22,22 +22,25 @@ export class TailPass implements LogPass<Difference> {
     this.#places = new Map(heads);
   }
 
-  async next(rows: number, bytes: number): Promise<LogPage<Difference>> {
+  async next(rowsMax: number, bytesMax: number): Promise<LogPage<Difference>> {
     const stretch = this.#nextStretch();
     if (stretch === null) return { rows: [], heads: new Map(this.#places), isEnd: true };
-    const page = await this.#reader.read(stretch, rows, bytes);
+    const page = await this.#reader.read(stretch, rowsMax, bytesMax);
     if (stretch.difference.to === null) this.#newest = page.difference.to;
-    const before = new Map<number, number>();
+    const before = new Map<number, LogPlace<Difference>>();
     for (const lane of stretch.lanes) {
       const place = this.#places.get(lane);
       if (place === undefined) continue;
       if (place.segment.life !== undefined && place.segment.life !== page.life) throw lifeOver(this.#table);
-      before.set(lane, place.mark);
-      const isSame = page.place.segment.to !== null;
-      this.#places.set(lane, isSame ? { ...page.place, mark: Math.max(place.mark, page.place.mark) } : page.place);
+      before.set(lane, place);
+      this.#places.set(lane, movedTo(page.place, place));
     }
-    const shown = page.rows.filter(({ event, mark }) => mark > (before.get(event.lane) ?? Number.POSITIVE_INFINITY));
-    return { rows: shown, heads: new Map(this.#places), isEnd: this.#nextStretch() === null };
+    const rows: LogRow<Difference>[] = [];
+    for (const row of page.rows) {
+      const place = before.get(row.event.lane);
+      if (place !== undefined && row.mark > place.mark) rows.push(shownTo(place, row));
+    }
+    return { rows, heads: new Map(this.#places), isEnd: this.#nextStretch() === null };
   }
 
   leave(lane: number): void {
@@ -65,4 +68,19 @@ export class TailPass implements LogPass<Difference> {
   #isRead({ segment }: LogPlace<Difference>): boolean {
     return this.#newest !== null && segment.to === null && segment.from === this.#newest;
   }
+}
+
+/** Where a lane stands after a page of its group; one that was further on already stays there. */
+function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): LogPlace<Difference> {
+  const { owed } = before.segment;
+  const isBehind = place.segment.to === null;
+  const segment = owed === undefined || owed.size === 0 ? place.segment : { ...place.segment, owed };
+  return { segment, mark: isBehind ? place.mark : Math.max(place.mark, before.mark) };
+}
+
+/** From here on the row is known to whoever reads it, and owed no longer. */
+function shownTo({ segment: { owed } }: LogPlace<Difference>, row: LogRow<Difference>): LogRow<Difference> {
+  if (owed === undefined || owed.size === 0) return row;
+  owed.delete(row.mark);
+  return { ...row, segment: { ...row.segment, owed } };
 }

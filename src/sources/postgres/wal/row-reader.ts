@@ -129,20 +129,20 @@ export class RowReader {
     const stored = this.#text(buffer, this.#at.headers);
     const parent = this.#text(buffer, this.#at.traceparent);
     if (stored === null && parent === null && this.#extras.length === 0 && !this.#parts.hasIdHeader) return NO_HEADERS;
-    const headers: Record<string, string> = {};
-    if (this.#parts.hasIdHeader) headers.id = id;
+    const own = stored === null ? NO_HEADERS : readHeaders(stored, this.#limits.headersMax);
+    const entries: [string, string][] = [];
+    if (this.#parts.hasIdHeader) entries.push(["id", id]);
     for (const { at, header } of this.#extras) {
       const value = this.#text(buffer, at);
-      if (value !== null) headers[header] = value;
+      if (value !== null) entries.push([header, value]);
     }
-    if (stored !== null) Object.assign(headers, readHeaders(stored, this.#limits.headersMax));
-    // What the headers say themselves wins: nobody gets two of them.
-    if (parent !== null && parent !== "" && !Object.hasOwn(headers, "traceparent")) {
-      headers.traceparent = parent;
+    if (parent !== null && parent !== "" && !Object.hasOwn(own, "traceparent")) {
+      entries.push(["traceparent", parent]);
       const state = this.#text(buffer, this.#at.tracestate);
-      if (state) headers.tracestate = state;
+      if (state) entries.push(["tracestate", state]);
     }
-    return headers;
+    // What the headers say themselves wins. By entries, since one may be called __proto__.
+    return entries.length === 0 ? own : Object.fromEntries([...entries, ...Object.entries(own)]);
   }
 
   #fault(id: string | null, type: string, payload: Buffer): Fault | null {

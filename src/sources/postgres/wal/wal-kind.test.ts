@@ -357,17 +357,17 @@ for (const version of [15, 18] as const) {
 
     test("D9 the new owner of a lane takes the slot from the former one; a reader of somebody else is left alone", async () => {
       await using stage = await openStage(server);
-      const { log, place } = await stage.begin();
+      const { log, place } = await stage.begin({ publication: stage.slot });
       await stage.write(1, 1);
       await readOn(log, place);
-      const other = stage.kind();
+      const other = stage.kind({ publication: stage.slot });
       await other.prepare();
       assert.deepEqual(ids((await readOn(other, place)).rows), ["1"]);
       await until("the former owner knows", () => log.probe(request(place)));
       await other.close();
       const stranger = openDatabase({ url: `${server.url}?application_name=stranger` });
       const link = await ReplicationLink.connect(stranger, "");
-      const publication = "proto_version '1', publication_names 'x'";
+      const publication = `proto_version '1', publication_names '${stage.slot}'`;
       await link.start(`START_REPLICATION SLOT ${stage.slot} LOGICAL 0/0 (${publication})`, {
         onAlive: () => {},
         onChange: () => {},
