@@ -45,28 +45,38 @@ export interface TopicContent {
   readonly events: number;
   /** Offsets passed over between records: the ends of transactions take one each, and nothing else does. */
   readonly transactionEnds: number;
+  /** Records that are older than the one of their key before them. */
+  readonly outOfOrder: number;
 }
+
+const CREATED_AT = /(?:,| )created-at=([^,]*)/;
 
 /** Reads the whole topic; `idHeader` holds the event's id. */
 export async function inspectTopic(brokers: string, topic: string, idHeader: string): Promise<TopicContent> {
-  const kcat = startKcat(brokers, topic, ["-e", "-f", "%p %o %h\n"]);
+  const kcat = startKcat(brokers, topic, ["-e", "-f", "%p %o %k %h\n"]);
   const id = new RegExp(`(?:,| )${idHeader}=([^,]*)`);
   const ids = new Set<string>();
   const lastOffsets = new Map<string, number>();
   let records = 0;
   let transactionEnds = 0;
+  let outOfOrder = 0;
+  const lastOfKey = new Map<string, string>();
   for await (const line of createInterface({ input: kcat.stdout! })) {
-    const [partition = "", offset = ""] = line.split(" ", 2);
+    const [partition = "", offset = "", key = ""] = line.split(" ", 3);
     transactionEnds += Number(offset) - (lastOffsets.get(partition) ?? -1) - 1;
     lastOffsets.set(partition, Number(offset));
     ids.add(id.exec(line)?.[1] ?? "none");
     records += 1;
+    const createdAt = (CREATED_AT.exec(line)?.[1] ?? "").replace("Z", "");
+    if (createdAt < (lastOfKey.get(key) ?? "")) outOfOrder += 1;
+    lastOfKey.set(key, createdAt);
   }
-  return { records, events: ids.size, transactionEnds };
+  return { records, events: ids.size, transactionEnds, outOfOrder };
 }
 
-/** A count at the consumer is a measurement only when every event is there, and none twice. */
+/** A count at the consumer is a measurement only when every event is there, none twice and none before its time. */
 export function requireEachOnce(content: TopicContent, rows: number): void {
+  if (content.outOfOrder > 0) throw new Error(`${content.outOfOrder} events are out of order: no figure can be given`);
   if (content.records === rows && content.events === rows) return;
   throw new Error(
     `of ${rows} events there are ${content.events} in ${content.records} records: no figure can be given`,

@@ -13,13 +13,16 @@ interface RawMessage {
 
 const HEADERS = ["event-id", "correlation-id", "created-at"].map((name) => Buffer.from(name));
 
-/** The messages that the relay makes of the rows of the flag table, ready to be sent. */
-export async function messagesOf(postgres: PostgresServer, topic: string): Promise<RawMessage[]> {
+const FLAG_ROWS = `select id::text, correlation_id::text,
+    to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), aggregate_id::text, payload::text
+  from public.outbox order by created_at`;
+
+/** The messages that the relay makes of the rows, of the flag table by default, ready to be sent. */
+export async function messagesOf(postgres: PostgresServer, topic: string, rowsSql = FLAG_ROWS): Promise<RawMessage[]> {
   const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
   const { rows } = await client.query<string[]>({
-    text: `select id::text, correlation_id::text, to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        aggregate_id::text, payload::text from public.outbox order by created_at`,
+    text: rowsSql,
     rowMode: "array",
   });
   await client.end();

@@ -2,13 +2,16 @@ import { once } from "node:events";
 import { setTimeout as pauseMs } from "node:timers/promises";
 import pg from "pg";
 import { delivered } from "../src/core/outcome.ts";
+import { openLogSource } from "../src/operations/log-source.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
+import type { QueueSource } from "../src/ports/queue-store.ts";
+import { MANAGED_COLUMNS } from "../src/postgres/managed/managed-names.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
 import { kafkaPublisher } from "../src/publishers/kafka/kafka-publisher.ts";
 import { createRelay } from "../src/relay/relay.ts";
 import { openOutboxSource } from "../src/sources/openoutbox/openoutbox-source.ts";
 import { postgresSource } from "../src/sources/postgres/postgres-source.ts";
-import type { RelayRun } from "./relay-order.ts";
+import type { RelayRun, SourceKind } from "./relay-order.ts";
 
 const {
   url,
@@ -45,7 +48,7 @@ if ((kafka?.delivery === "exactly-once") !== (publisher.transactions !== undefin
   );
 }
 const database = openDatabase({ url });
-const source = kind === "flag" ? postgresSource({ database, table }) : openOutboxSource({ database, table });
+const source = sourceOf(kind);
 const telemetry = told === undefined ? null : await (await import("./relay-telemetry.ts")).openTelemetry(told);
 const relay = createRelay({
   sources: [telemetry?.source(source, "out") ?? source],
@@ -99,6 +102,16 @@ await database.close();
 process.stdin.destroy();
 const rssMb = rssBytes / 2 ** 20;
 process.stdout.write(JSON.stringify({ delivered: count, startedAtMs, ms, rssMb, cpuPercent, statements }));
+
+function sourceOf(kind: SourceKind): QueueSource {
+  if (kind === "flag") return postgresSource({ database, table });
+  if (kind === "openoutbox") return openOutboxSource({ database, table });
+  const [schema, name] = table.split(".") as [string, string];
+  return openLogSource({
+    ...{ database, name: table, table: { schema, table: name }, preset: kind },
+    ...{ columns: MANAGED_COLUMNS, isDebezium: false, start: "beginning", lagMaxMs: null },
+  });
+}
 
 /** Only what is sent while idle counts. */
 async function resetStatements(): Promise<void> {

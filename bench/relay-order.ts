@@ -1,6 +1,9 @@
+/** A table whose rows are marked, or a log: the managed outbox, or the same table by the server's write-ahead log. */
+export type SourceKind = "flag" | "openoutbox" | "managed" | "wal";
+
 /** What the bench tells the relay's process. */
 export interface RelayRun {
-  readonly kind: "flag" | "openoutbox";
+  readonly kind: SourceKind;
   readonly until: "drained" | "idle for 20 s" | "told to stop";
   /** Where to; absent: a publisher that acknowledges at once. */
   readonly kafka?: KafkaTarget;

@@ -6,7 +6,7 @@ import { grantsFor } from "../src/postgres/grants.ts";
 import { migrateUp } from "../src/postgres/migrations/migrate.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
 import type { PostgresServer } from "../test/servers/postgres.ts";
-import type { RelayResult, RelayRun } from "./relay-order.ts";
+import type { RelayResult, RelayRun, SourceKind } from "./relay-order.ts";
 
 const ROLE = "relay_bench";
 /** The compiled program, as it ships: stripping types at run time costs memory of its own. */
@@ -40,8 +40,8 @@ export async function startRelay(
   postgres: PostgresServer,
   run: RelayRun,
 ): Promise<{ readonly result: Promise<RelayResult>; stop(): void }> {
-  const table = run.kind === "flag" ? "public.outbox" : "public.openoutbox_events";
-  await resetProgress(postgres, table);
+  const table = run.kind === "openoutbox" ? "public.openoutbox_events" : "public.outbox";
+  await resetProgress(postgres, table, run.kind);
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
   const child = spawn(process.execPath, [...HEAP_LIMITS, CHILD], {
     env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
@@ -58,12 +58,15 @@ export async function startRelay(
   return { result, stop: () => child.stdin.end() };
 }
 
-async function resetProgress(postgres: PostgresServer, table: string): Promise<void> {
+async function resetProgress(postgres: PostgresServer, table: string, kind: SourceKind): Promise<void> {
   const [schema, name] = table.split(".") as [string, string];
   await postgres.query(
-    "truncate outbox_relay.instances, outbox_relay.lanes, outbox_relay.holds, outbox_relay.pipelines, outbox_relay.failed_events cascade",
+    "truncate outbox_relay.instances, outbox_relay.lanes, outbox_relay.holds, outbox_relay.pipelines, outbox_relay.failed_events, outbox_relay.parked, outbox_relay.passed cascade",
   );
-  await postgres.query(grantsFor({ role: ROLE, tables: [{ schema, table: name }] }));
+  const tables = [{ schema, table: name }];
+  const isLog = kind === "managed" || kind === "wal";
+  const rights = isLog ? { tables: [], logs: tables, hasWal: kind === "wal" } : { tables };
+  await postgres.query(grantsFor({ role: ROLE, ...rights }));
 }
 
 /** As the relay leaves it: a dead head that parks its key. */

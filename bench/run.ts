@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import type { Figure, Scenario } from "./figure.ts";
 import { machine, printFigures } from "./report.ts";
 import { drainKafka } from "./scenarios/drain-kafka.ts";
+import { drainLog } from "./scenarios/drain-log.ts";
 import { drainPostgres } from "./scenarios/drain-postgres.ts";
 import { insertCost } from "./scenarios/insert-cost.ts";
 import { latency } from "./scenarios/latency.ts";
@@ -11,6 +12,7 @@ import { publishers } from "./scenarios/publishers.ts";
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "drain-postgres": drainPostgres,
   "drain-kafka": drainKafka,
+  "drain-log": drainLog,
   "insert-cost": insertCost,
   latency,
   overhead,

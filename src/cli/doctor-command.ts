@@ -31,7 +31,7 @@ async function doctor(output: "text" | "json"): Promise<number> {
   const { examine } = await import("../operations/doctor/doctor.ts");
   const { redactor } = await import("../telemetry/redaction.ts");
   return await withDatabase(config.database, async (database) => {
-    const found = await new TableFinder(database, config).find();
+    const found = await new TableFinder(database, { ...config, subscribers: [] }).find();
     // What the doctor looks for in a queue, such as marks and their indexes, a log has no need of.
     const tables = found
       .filter(({ preset }) => !isLog(preset))
@@ -46,6 +46,7 @@ async function doctor(output: "text" | "json"): Promise<number> {
       columns: config.sources.columns,
       tables,
       managed: found.filter(({ preset }) => preset === "managed").map(({ schema, table }) => ({ schema, table })),
+      wal: found.filter(({ preset }) => preset === "wal").map(({ schema, table }) => ({ schema, table })),
       hasLogs: found.some(({ preset }) => isLog(preset)),
       destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
       retentionMs: config.retentionMs,

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { isLog } from "../config/presets.ts";
+import { MESSAGE_SCHEMA } from "../sources/postgres/log/log-preset.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
 
 export function addGrantsCommand(program: Command, end: End): void {
@@ -20,12 +22,22 @@ async function printGrants(role: string): Promise<number> {
   const { withDatabase } = await import("./with-database.ts");
   const { config } = await loadConfig(configSources());
   return await withDatabase(config.database, async (database) => {
-    const tables = (await new TableFinder(database, config).find()).filter(({ isThere }) => isThere);
-    if (tables.length === 0) {
+    const found = (await new TableFinder(database, { ...config, subscribers: [] }).find()).filter(
+      ({ isThere }) => isThere,
+    );
+    if (found.length === 0) {
       throw new Exit(EXIT.failed, ["no outbox table was found: look at OUTBOX_SCHEMAS and OUTBOX_TABLE"]);
     }
-    const retention = config.retentionMs !== null;
-    process.stdout.write(grantsFor({ role, relaySchema: database.relaySchema, tables, retention }));
+    process.stdout.write(
+      grantsFor({
+        role,
+        relaySchema: database.relaySchema,
+        tables: found.filter(({ preset }) => !isLog(preset)),
+        logs: found.filter(({ preset, schema }) => isLog(preset) && schema !== MESSAGE_SCHEMA),
+        hasWal: found.some(({ preset }) => preset === "wal"),
+        retention: config.retentionMs !== null,
+      }),
+    );
     return EXIT.ok;
   });
 }

@@ -19,6 +19,8 @@ const pipelineShape = {
   delivery: z.enum(["exactly-once", "at-least-once"]),
   lanes: z.int(),
   pause: pauseSchema.nullable(),
+  log: z.enum(["managed", "tail", "wal"]).nullable(),
+  subscriber: z.string().nullable(),
 };
 
 export const pipelinesSchema = z.object({ pipelines: z.array(z.object(pipelineShape).meta({ id: "Pipeline" })) });

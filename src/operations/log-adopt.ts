@@ -8,7 +8,7 @@ import { decodeMarks } from "../sources/postgres/tail/marks.ts";
 import { operationReadSettings } from "./event-source.ts";
 import { knownPipelines } from "./pipelines.ts";
 
-export interface AnchoredLog {
+interface AnchoredLog {
   readonly source: string;
   /** Events that were not read and now wait beside the log, by pipeline. */
   readonly parked: ReadonlyMap<string, number>;

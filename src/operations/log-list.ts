@@ -16,7 +16,7 @@ export interface ListedLog {
   readonly subscriber: string | null;
   readonly isPaused: boolean;
   readonly lanes: readonly ListedPlace[];
-  /** Events that it has not delivered, those that wait beside the log included; null when nobody could count them. */
+  /** Events that it has not come to yet; null when nobody could count them. */
   readonly lag: number | null;
   /** More than was counted, or not exactly so many. */
   readonly isEstimate: boolean;

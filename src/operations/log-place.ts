@@ -16,7 +16,7 @@ export type SeekTarget = "beginning" | "now" | Date;
 export const COUNTED_MAX = 10_000;
 
 /** A place in a table's log, as it is written down, with what lies behind the present places and behind it. */
-export interface TailPlace {
+interface TailPlace {
   readonly text: string;
   /** Events that wait in the log now; null where a lane never began, or stands where the log no longer is. */
   readonly lagNow: number | null;

@@ -10,12 +10,11 @@ import { logSource } from "../sources/postgres/log/log-source.ts";
 import type { Difference } from "../sources/postgres/tail/difference.ts";
 import { tailKind } from "../sources/postgres/tail/tail-kind.ts";
 import { walKind } from "../sources/postgres/wal/wal-kind.ts";
-
 import type { OperationTarget } from "./event-source.ts";
 import type { KnownPipeline } from "./pipelines.ts";
 
 /** A log as one subscriber reads it. */
-export interface LogReader {
+interface LogReader {
   readonly database: Database;
   /** `schema.table`, with `@subscriber` behind it where it has one. */
   readonly name: string;

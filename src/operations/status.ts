@@ -78,11 +78,14 @@ async function countOf(target: OperationTarget, pipeline: KnownPipeline): Promis
   }
 }
 
-/** What a person has stopped may wait, and so may what goes another way since the settings were changed. */
+/**
+ * What a person has stopped may wait, and so may what goes another way since the settings were changed. Of a log nobody
+ * else takes what a reader leaves.
+ */
 function problemsOf(pipeline: PipelineStatus, servedSources: ReadonlySet<string>): string[] {
   const { countProblem, deadLetters, isServed, oldestAgeMs, pause, pending, source } = pipeline;
   const name = pipeline.pipeline;
-  const mayWait = pause !== null || (!isServed && servedSources.has(source));
+  const mayWait = pause !== null || (!isServed && pipeline.log === null && servedSources.has(source));
   const ageMs = oldestAgeMs ?? 0;
   return [
     countProblem === null ? null : `${name} cannot be counted: ${countProblem}`,

@@ -6,6 +6,10 @@ interface GrantRequest {
   readonly relaySchema?: string;
   /** The tables of events. */
   readonly tables: readonly TableName[];
+  /** Tables that are only read, as logs are. */
+  readonly logs?: readonly TableName[];
+  /** Whether something is read from the write-ahead log. */
+  readonly hasWal?: boolean;
   /** True where the relay deletes delivered events. */
   readonly retention?: boolean;
 }
@@ -15,11 +19,13 @@ export function grantsFor({
   role,
   relaySchema = DEFAULT_RELAY_SCHEMA,
   tables,
+  logs = [],
+  hasWal = false,
   retention = false,
 }: GrantRequest): string {
   const to = `to ${quoteIdentifier(role)};`;
   const own = relayTables(relaySchema);
-  const schemas = [...new Set(tables.map(({ schema }) => schema))];
+  const schemas = [...new Set([...tables, ...logs].map(({ schema }) => schema))];
   const rights = retention ? "select, update, delete" : "select, update";
   const written = [
     own.instances,
@@ -34,6 +40,8 @@ export function grantsFor({
   return [
     ...schemas.map((schema) => `grant usage on schema ${quoteIdentifier(schema)} ${to}`),
     ...tables.map((table) => `grant ${rights} on ${quoteTable(table)} ${to}`),
+    ...logs.map((table) => `grant select on ${quoteTable(table)} ${to}`),
+    ...(hasWal ? [`alter role ${quoteIdentifier(role)} replication;`] : []),
     `grant usage on schema ${own.schema} ${to}`,
     `grant select, insert, update, delete on ${written.join(", ")} ${to}`,
     `grant select on ${own.identity}, ${own.schemaVersions}, ${own.relayState} ${to}`,

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ListedLog } from "../../src/operations/log-list.ts";
 import { freePort } from "../servers/free-port.ts";
+import { startPostgres } from "../servers/postgres.ts";
 import { type Receiver, startReceiver } from "../servers/receiver.ts";
 import { until } from "../servers/until.ts";
+import { copyDatabase } from "./database-copies.ts";
 import { type Ended, runCommand, startService } from "./service-process.ts";
 import { serverOfFile } from "./service-stage.ts";
 import { openStage, type Stage } from "./stage.ts";
@@ -203,5 +205,142 @@ describe("logs of the service", { concurrency: 2 }, () => {
       ...it.env,
       ...queue,
     });
+  });
+
+  test("F2 C5: a dead letter of a log is shown, replayed and discarded, and the log goes on meanwhile", async () => {
+    await using receiver = await startReceiver();
+    await using it = await stageWithLog({ OUTBOX_DESTINATION: receiver.url, MAX_RETRIES: "1", LANES: "2" });
+    const states = async () => {
+      const { events } = JSON.parse(await told(["events", "list", "-o", "json"], it.env)) as {
+        events: { id: string; type: string; state: string }[];
+      };
+      return events.map(({ state, type }) => `${type} ${state}`);
+    };
+    receiver.manner = 400;
+    await it.sql("select shop.log_publish('bad', 'k', '{}')");
+    assert.equal((await once(it.env)).code, 5);
+    await it.sql("select shop.log_publish('behind', 'k', '{}'), shop.log_publish('other', 'x', '{}')");
+    receiver.manner = 200;
+    await once(it.env);
+    assert.deepEqual(await states(), ["other delivered", "behind parked", "bad dead"]);
+    assert.equal((await logs(it.env))[0]?.parked, 2);
+    assert.match(await told(["dlq", "list"], it.env), /bad/);
+    await told(["dlq", "replay", "--all", "--yes"], it.env);
+    assert.equal((await once(it.env)).code, 0);
+    assert.deepEqual(await states(), ["other delivered", "behind delivered", "bad delivered"]);
+    assert.deepEqual((await it.sql("select from outbox_relay.parked")).length, 0);
+    receiver.manner = 400;
+    await it.sql("select shop.log_publish('worse', 'k', '{}')");
+    await once(it.env);
+    await told(["dlq", "discard", "--type", "worse", "--reason", "test", "--yes"], it.env);
+    assert.deepEqual((await states())[0], "worse discarded");
+    assert.deepEqual((await it.sql("select from outbox_relay.parked")).length, 0);
+    receiver.manner = 200;
+    await it.sql("select shop.log_publish('after', 'k', '{}')");
+    assert.equal((await once(it.env)).code, 0);
+    assert.deepEqual((await states())[0], "after delivered");
+  });
+
+  test("D9 B4: a log gets another number of lanes, and nothing is lost or doubled by it", async () => {
+    await using it = await stageWithLog();
+    await publish(it, 30);
+    assert.equal(printed(await once(it.env)).length, 30);
+    await told(["pause", "shop.log"], it.env);
+    assert.match(await told(["lanes", "set", "shop.log", "7"], it.env), /7 lanes instead of 4/);
+    await publish(it, 30);
+    await told(["resume", "shop.log"], it.env);
+    assert.equal(printed(await once(it.env)).length, 30);
+    const [log] = await logs(it.env);
+    assert.deepEqual([log?.lanes.length, log?.lag], [7, 0]);
+    await publish(it, 5);
+    await told(["pause", "shop.log"], it.env);
+    await it.sql("insert into outbox_relay.passed (pipeline, lane, event_id) values ('shop.log->stdout', 0, 'x')");
+    const { code, stderr } = await runCommand(["lanes", "set", "shop.log", "2"], it.env);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /stand at different places.*wait until `outbox-relay log list` shows no lag/);
+    await told(["resume", "shop.log"], it.env);
+    assert.equal(printed(await once(it.env)).length, 5);
+  });
+
+  test("D9: rows and messages are read from the write-ahead log, by Debezium's rules where the columns are Debezium's", async () => {
+    stages += 1;
+    await using it = await openStage(server(), { database: `logs_${stages}`, tables: [] });
+    await it.sql(`create schema shop; create table shop.outboxevent (id uuid primary key default gen_random_uuid(),
+      aggregatetype text, aggregateid text, type text, payload jsonb)`);
+    const env = { DATABASE_URL: it.url, OUTBOX_WAL: "shop.outboxevent,message:shop", OUTBOX_DESTINATION: "stdout:" };
+    assert.equal((await once(env)).code, 0);
+    await it.sql(`insert into shop.outboxevent (aggregatetype, aggregateid, type, payload)
+      values ('order', '7', 'OrderPlaced', '{"n": 1}')`);
+    const { code, stderr, stdout } = await once(env);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /"topic":"outbox\.event\.order"/);
+    assert.match(stdout, /"key":"7"/);
+    const listed = await logs(env);
+    assert.deepEqual(
+      listed.map(({ kind, pipeline, slot }) => [pipeline, kind, slot?.status]),
+      [
+        ["message.shop->stdout", "wal", "reserved"],
+        ["shop.outboxevent->stdout", "wal", "reserved"],
+      ],
+    );
+    const refused = async (args: readonly string[], why: RegExp) => {
+      const ended = await runCommand(args, env);
+      assert.notEqual(ended.code, 0);
+      assert.match(ended.stderr, why);
+    };
+    await refused(["log", "seek", "shop.outboxevent", "--to", "beginning"], /only `--to now` is possible/);
+    await told(["pause", "shop.outboxevent"], env);
+    await refused(["lanes", "set", "shop.outboxevent", "2"], /reads the write-ahead log in one lane/);
+    await it.sql(
+      `insert into shop.outboxevent (aggregatetype, aggregateid, type, payload) values ('order', '8', 'Skipped', '{}')`,
+    );
+    await told(["log", "seek", "shop.outboxevent", "--to", "now", "--yes"], env);
+    await told(["resume", "shop.outboxevent"], env);
+    await it.sql(
+      `insert into shop.outboxevent (aggregatetype, aggregateid, type, payload) values ('order', '9', 'Taken', '{}')`,
+    );
+    const after = await once(env);
+    assert.deepEqual(
+      printed(after).map(({ type }) => type),
+      ["Taken"],
+      after.stderr,
+    );
+    for (const { pipeline } of listed) await told(["log", "reset", pipeline, "--yes"], env);
+    assert.equal((await it.sql("select from pg_replication_slots where database = current_database()")).length, 0);
+  });
+
+  test("D9 B7: a log that was restored on another server halts loudly, and goes on after adopt with what was not read", async () => {
+    await using home = await startPostgres({ version: 15 });
+    await using elsewhere = await startPostgres({ version: 15 });
+    await using it = await openStage(home, { database: "shop", tables: [] });
+    const env = { DATABASE_URL: it.url, OUTBOX_MANAGED: "shop.log", OUTBOX_DESTINATION: "stdout:" };
+    await told(["migrate", "up"], env);
+    await publish(it, 4, "read");
+    assert.equal(printed(await once(env)).length, 4);
+    await publish(it, 3, "unread");
+    await elsewhere.query(`create role ${it.role}`);
+    await copyDatabase({ server: home, database: "shop" }, { server: elsewhere, database: "shop" });
+    // Servers of tests are made alike.
+    await elsewhere.query("update outbox_relay.identity set system_id = 'another'", [], "shop");
+    const moved = { ...env, DATABASE_URL: elsewhere.databaseUrl("shop") };
+    const halted = await once({ ...moved, LEASE_TIMEOUT: "2s" });
+    assert.equal(halted.code, 5, halted.stderr);
+    assert.match(halted.stderr + halted.stdout, /IDENTITY_CHANGED/);
+    assert.deepEqual(printed(halted), []);
+    assert.match(
+      await told(["adopt"], moved),
+      /shop\.log: begins at the present, with 3 unread events of shop\.log->stdout/,
+    );
+    const after = await once(moved);
+    assert.deepEqual(
+      printed(after).map(({ type }) => type),
+      ["unread", "unread", "unread"],
+      after.stderr,
+    );
+    await elsewhere.query("select shop.log_publish('new', 'k', '{}')", [], "shop");
+    assert.deepEqual(
+      printed(await once(moved)).map(({ type }) => type),
+      ["new"],
+    );
   });
 });

@@ -34,7 +34,7 @@ if (process.exitCode === undefined) console.log("nothing lost, nothing doubled, 
 async function crashRound(seed: number): Promise<{ crashes: number; result: SceneResult }> {
   const chance = new Chance(seed);
   await using server = await startPostgres({ version: chance.one([15, 18] as const) });
-  await using scene = new Scene({ url: server.url, seed });
+  await using scene = new Scene({ url: server.url, seed, isPartitioned: chance.is(0.5) });
   await scene.start();
   let crashes = 0;
   for (const end = performance.now() + ROUND_MS; performance.now() < end; crashes += 1) {
@@ -49,7 +49,7 @@ async function crashRound(seed: number): Promise<{ crashes: number; result: Scen
 async function failoverRound(seed: number): Promise<{ crashes: number; result: SceneResult }> {
   const chance = new Chance(seed);
   await using replicated = await startReplicated({ version: chance.one([15, 18] as const) });
-  await using scene = new Scene({ url: replicated.databaseUrl(), seed });
+  await using scene = new Scene({ url: replicated.databaseUrl(), seed, isPartitioned: chance.is(0.5) });
   await scene.start();
   await pauseMs(chance.from(1_000, ROUND_MS / 2));
   // Half of the time the last commits are lost with the primary.

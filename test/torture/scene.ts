@@ -3,13 +3,14 @@ import { glance } from "../../src/postgres/transaction.ts";
 import { tailKind } from "../../src/sources/postgres/tail/tail-kind.ts";
 import { type Delivered, type ReadableLog, TortureReader } from "./readers.ts";
 import { verdict } from "./verdict.ts";
-import { startWriters, TABLES_SQL } from "./writers.ts";
+import { startWriters, tablesSql } from "./writers.ts";
 
 export interface SceneOptions {
   /** Where the server is, also after a failover. */
   readonly url: string;
   readonly seed: number;
   readonly writers?: number;
+  readonly isPartitioned?: boolean;
   /** How each reader reads; the difference of snapshots unless told otherwise. */
   readonly logOf?: (database: Database, laneCount: number) => ReadableLog<unknown>;
 }
@@ -50,7 +51,7 @@ export class Scene {
   }
 
   async start(): Promise<void> {
-    await this.#rows(TABLES_SQL);
+    await this.#rows(tablesSql(this.#options.isPartitioned ?? false));
     const { url, writers = 10, seed } = this.#options;
     this.#writers = startWriters(url, writers, seed);
     this.#reading = Promise.all(
@@ -67,6 +68,11 @@ export class Scene {
   /** Throws what ended a reader, if one has ended. */
   async requireReading(): Promise<void> {
     await Promise.race([this.#reading, Promise.resolve()]);
+  }
+
+  /** Whether something of the kind is wrong by now. What is not read yet counts as lost only at the end. */
+  hasFound(wanted: RegExp): boolean {
+    return this.#readers.some((reader) => verdict(reader.delivered(), new Map()).some((what) => wanted.test(what)));
   }
 
   get delivered(): number {
@@ -109,8 +115,13 @@ export class Scene {
   }
 }
 
-export function differenceLog(database: Database, lanes: number): ReadableLog<unknown> {
+/** What a kind of log has to know of the tortured table. */
+export function tortureLog(database: Database, lanes: number) {
   const spec = { name: "torture", types: null, lanes, attemptsMax: 1, payloadBytesMax: 1_000, headersMax: 10 };
   const reference = { schema: "public", table: "torture_events" };
-  return tailKind({ database, reference, columns: {}, spec, start: "beginning" }) as ReadableLog<unknown>;
+  return { database, reference, columns: {}, spec, start: "beginning" } as const;
+}
+
+export function differenceLog(database: Database, lanes: number): ReadableLog<unknown> {
+  return tailKind(tortureLog(database, lanes)) as ReadableLog<unknown>;
 }

@@ -3,19 +3,29 @@ import pg from "pg";
 import { Chance } from "./chance.ts";
 
 /** The tables of one torture. A key's row is locked before an event of it is written, so its order is defined. */
-export const TABLES_SQL = `
-create table if not exists torture_keys (key text primary key, n int not null default 0);
-insert into torture_keys select 'k' || i from generate_series(1, 24) i;
-create table if not exists torture_events (
-  id bigint generated always as identity primary key, xid xid8 default pg_current_xact_id(),
-  event_id uuid default gen_random_uuid(), event_key text not null, event_type text not null, payload text not null);
-create index if not exists torture_by_xid on torture_events (xid, id);
-create table if not exists torture_checkpoints (
+export function tablesSql(isPartitioned: boolean): string {
+  const parts = [0, 1, 2].map(
+    (rest) =>
+      `create table torture_events_${rest} partition of torture_events for values with (modulus 3, remainder ${rest});`,
+  );
+  return `
+create table torture_keys (key text primary key, n int not null default 0);
+insert into torture_keys select 'k' || i from generate_series(1, ${KEYS}) i;
+create table torture_events (
+  id bigint generated always as identity, xid xid8 default pg_current_xact_id(),
+  event_id uuid default gen_random_uuid(), event_key text not null, event_type text not null, payload text not null
+) ${isPartitioned ? "partition by hash (event_key)" : ""};
+create index on torture_events (id);
+create index on torture_events (xid, id);
+${isPartitioned ? parts.join("\n") : ""}
+create table torture_checkpoints (
   reader text, lane int, position text not null, version int not null, primary key (reader, lane));`;
+}
+
+const KEYS = 24;
 
 type Act = (writer: Writer) => Promise<void>;
 
-const KEYS = 24;
 /** Weighted by how often they stand here. */
 const ACTS: readonly Act[] = [
   (it) => it.inTransaction(() => it.write()),
@@ -87,7 +97,7 @@ class Writer {
 
   async inTwoPhases(): Promise<void> {
     this.#count += 1;
-    const name = `${this.#name} ${process.pid} ${this.#count}`;
+    const name = `${this.#name} ${this.#count}`;
     await this.#query("begin");
     await this.write();
     await this.#query(`prepare transaction '${name}'`);
@@ -148,7 +158,7 @@ class Writer {
 export function startWriters(url: string, count: number, seed: number): { stop(): Promise<void> } {
   let isStopped = false;
   const running = Array.from({ length: count }, (_, index) =>
-    new Writer(url, `writer ${index}`, seed + index, () => isStopped).run(),
+    new Writer(url, `writer ${seed + index}`, seed + index, () => isStopped).run(),
   );
   return {
     stop: async () => {
@@ -162,7 +172,9 @@ export function startWriters(url: string, count: number, seed: number): { stop()
 async function commitPrepared(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  const { rows } = await client.query<{ gid: string }>("select gid from pg_prepared_xacts");
+  const { rows } = await client.query<{ gid: string }>(
+    "select gid from pg_prepared_xacts where database = current_database()",
+  );
   for (const { gid } of rows) await client.query(`commit prepared ${pg.escapeLiteral(gid)}`);
   await client.end();
 }

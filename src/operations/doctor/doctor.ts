@@ -11,6 +11,7 @@ import { checkServer } from "./server-check.ts";
 import { checkTables } from "./table-check.ts";
 import { checkTakers } from "./takers-check.ts";
 import { checkUpkeep } from "./upkeep-check.ts";
+import { checkWal } from "./wal-check.ts";
 
 /**
  * Looks at everything that the relay leans on. What is wrong with one thing keeps nobody from looking at the others;
@@ -27,6 +28,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
   if (schema.length === 0) {
     await look("owners", () => checkOwnership(subject));
     await look("takers", () => checkTakers(subject, shaped));
+    await look("wal", () => checkWal(subject));
   }
   await look("settings", () => checkServer(subject));
   for (const table of shaped) {

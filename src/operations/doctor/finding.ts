@@ -44,6 +44,8 @@ export interface DoctorSubject {
   readonly tables: readonly DoctorTable[];
   /** Managed outboxes, which are looked at in another way. */
   readonly managed?: readonly TableName[];
+  /** Tables, or `message` and a prefix, that are read from the write-ahead log. */
+  readonly wal?: readonly TableName[];
   /** Logs of any kind are sources too: then there may be no table of a queue. */
   readonly hasLogs?: boolean;
   readonly destinations: readonly DoctorDestination[];

@@ -8,7 +8,7 @@ interface Wanted extends TableName {
   readonly rights: readonly string[];
 }
 
-const WRITTEN = ["instances", "pipelines", "lanes", "holds", "failed_events", "technical_events"];
+const WRITTEN = ["instances", "pipelines", "lanes", "holds", "failed_events", "technical_events", "parked", "passed"];
 const READ = ["identity", "schema_versions", "relay_state"];
 
 /** What the role that asks may not do, and the statements that mend all of it. */

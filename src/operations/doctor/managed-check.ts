@@ -1,7 +1,6 @@
 import { displayTable, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { needsOf } from "../../postgres/managed/log-needs.ts";
 import { isoOf, partitionFindings } from "../../postgres/managed/managed-partitions.ts";
-import { managedTableSql } from "../../postgres/managed/managed-table.sql.ts";
 import { type ManagedFacts, readManaged } from "../../postgres/managed/managed-table.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
@@ -114,8 +113,8 @@ function lostFinding([pipeline, rows, at]: Row): Told {
 }
 
 /** That there is none is a choice; that there is half of it is not. */
-function wakeUpFindings({ table, payload, step, hasWakeUp, hasWakeUpFunction }: ManagedFacts): Told[] {
+function wakeUpFindings({ table, hasWakeUp, hasWakeUpFunction }: ManagedFacts): Told[] {
   if (hasWakeUp || !hasWakeUpFunction) return [];
   const what = `The wake-up trigger of ${displayTable(table)} is gone or disabled: an idle relay hears of an event only when it polls`;
-  return [{ severity: "warning", what, fix: managedTableSql({ table, payload, partition: step, wakeUp: true }) }];
+  return [{ severity: "warning", what, fix: "MANAGED_WAKE_UP=true outbox-relay migrate up" }];
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as pauseMs } from "node:timers/promises";
+import { setTimeout as pauseMs } from "node:timers/promises"; // why: writers of the race differ in length
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { until } from "../../../test/servers/until.ts";

@@ -138,6 +138,28 @@ for (const version of [15, 18] as const) {
       });
     }
 
+    test("D9 a writer that commits while the log is anchored is read afterwards", async () => {
+      const database = await create(home, "meanwhile");
+      await fill(home, "meanwhile");
+      let hasWritten = false;
+      const connect = async () => {
+        const connection = await database.pool.connect();
+        const query = async (config: pg.QueryConfig) => {
+          if (config.text.startsWith("update") && !hasWritten) {
+            hasWritten = true;
+            await home.query(publish("meanwhile", 1, 1), [], "meanwhile");
+          }
+          return await connection.query(config);
+        };
+        return { query, release: (destroy: boolean) => connection.release(destroy) };
+      };
+      await reanchor({ ...database, pool: { connect } as unknown as pg.Pool }, table, decodeMarks);
+      assert.ok(hasWritten);
+      assert.deepEqual(await parked(home, "meanwhile"), ["50 unread"]);
+      assert.deepEqual(await pending(home, "meanwhile"), ["meanwhile"]);
+      await database.close();
+    });
+
     test("D9 in a copy on the same server exactly the events wait that were neither read nor settled ahead, and doing it twice changes nothing", async () => {
       const database = await create(home, "original");
       await fill(home, "original");

@@ -8,7 +8,7 @@ import { pipelinesOf } from "./log-needs.ts";
 import { managedLaneSql } from "./managed-names.ts";
 import { requireManaged } from "./managed-table.ts";
 
-export interface Reanchored {
+interface Reanchored {
   /** Events that now wait apart, by pipeline. */
   readonly parked: ReadonlyMap<string, number>;
   /** Rows whose transaction number was taken off. */

@@ -9,13 +9,13 @@ import type { ManagedFinding } from "./managed-names.ts";
 import { isoOf } from "./managed-partitions.ts";
 import { type Partition, type PartitionRange, requireManaged } from "./managed-table.ts";
 
-export interface ManagedRetention {
+interface ManagedRetention {
   readonly olderThanMs: number;
   /** How long beyond that a subscriber that lags behind keeps a partition; null: for ever. */
   readonly lagMaxMs: number | null;
 }
 
-export interface Pruned {
+interface Pruned {
   /** Partitions. */
   readonly dropped: number;
   /** Rows of DEFAULT. */

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { startPostgres } from "../../../test/servers/postgres.ts";
 import { managedTableSql } from "./managed-table.sql.ts";
 
-const recipe = readFileSync(new URL("../../../docs/recipes/managed-outbox.md", import.meta.url), "utf8");
+const recipe = readFileSync(join(import.meta.dirname, "../../../docs/recipes/managed-outbox.md"), "utf8");
 const blocks = (language: string) =>
   [...recipe.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map((match) => match[1] ?? "");
 

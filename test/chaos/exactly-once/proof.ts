@@ -41,6 +41,8 @@ export interface ProofReport {
   readonly late: LateCounts;
   /** How often the transactions of a lane went on at another broker than before. */
   readonly coordinatorMoves: number;
+  /** PostgreSQL ended at once and came back. */
+  readonly restarts: number;
   readonly failovers: number;
   /** Settled batches of one lane, at most, that the promoted standby had never heard of. */
   readonly settlesLost: number;
@@ -96,6 +98,7 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
     cutOpen: striker.cutOpen,
     late: stand.watch.lateCounts,
     coordinatorMoves: stand.watch.coordinatorMoves,
+    restarts: striker.restarts,
     failovers: writer.eras - 1,
     ...struck,
     takeOvers: fleet.told("LaneTaken").length,
@@ -131,7 +134,7 @@ async function strikeOn(
     await pauseMs(random.between(0, 500));
     options.onProgress?.({
       kills: striker.blows.kill,
-      restarts: striker.blows.databaseKill,
+      restarts: striker.restarts,
       written: writer.diary.size,
       cutOpen: striker.cutOpen,
       late: scene.stand.watch.lateCounts.late,
@@ -143,10 +146,13 @@ async function strikeOn(
 
 /** For the events that have waited for their topic. The blows that follow meet relays which let them go. */
 export async function openTheWay({ createLateTopic, stage }: Scene, log: (line: string) => void): Promise<number> {
-  const [row] = await stage.sql<{ count: string }>("select count(*) from outbox_relay.parked");
-  log(`create the late topic, ${row?.count} events are parked`);
+  const parked = await until("events are parked", async () => {
+    const [row] = await stage.sql<{ count: number }>("select count(*)::int from outbox_relay.parked");
+    return row!.count;
+  });
+  log(`create the late topic, ${parked} events are parked`);
   await createLateTopic();
-  return Number(row?.count);
+  return parked;
 }
 
 /** Returns when so many more events are delivered: no blow may bring it all to a standstill. */

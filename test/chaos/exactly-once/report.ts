@@ -47,9 +47,8 @@ export function shortfalls({ cutOpen, late }: ProofReport): string[] {
   ];
 }
 
-function databaseText({ blows, failovers, settlesLost, verdict }: ProofReport): string {
-  if (blows.databaseKill > 0 && failovers === 0) return `ended at once and started again ${blows.databaseKill} times`;
-  if (failovers === 0) return "no failover";
+function databaseText({ failovers, restarts, settlesLost, verdict }: ProofReport): string {
+  if (failovers === 0) return restarts === 0 ? "no failover" : `ended at once and started again ${restarts} times`;
   const forgotten = `${verdict.forgotten} delivered events and ${verdict.lostByDatabase} others forgotten`;
   return `${failovers} failover, up to ${settlesLost} settled batches of a lane taken back, ${forgotten}`;
 }

@@ -48,6 +48,8 @@ export class Striker {
   };
   /** Transactions that were open at the broker when their process was killed or stopped. */
   cutOpen = 0;
+  /** Of PostgreSQL: one blow may be several. */
+  restarts = 0;
   /** Kills and pauses that met at least one of those. */
   hits = 0;
   readonly #fleet: RelayFleet;
@@ -108,15 +110,22 @@ export class Striker {
     await this.#stand.healthy();
   }
 
-  /** At once, without a checkpoint: by the server's own hand or by kill -9. Sometimes a relay dies meanwhile. */
+  /** Sometimes it falls again before a relay has found its feet. */
   async #strikeDatabase(): Promise<void> {
+    const random = this.#random;
+    const times = random.pick([1, 1, 2, 3]);
+    for (let time = 1; time <= times; time += 1) {
+      if (time > 1) await pauseMs(random.between(0, 600));
+      await this.#endDatabase(random.chance(0.3), random.between(0, random.pick([300, 300, DATABASE_DOWN_MS_MAX])));
+    }
+  }
+
+  /** Without a checkpoint: by the server's own hand or by kill -9. Sometimes a relay dies meanwhile. */
+  async #endDatabase(isKilled: boolean, downMs: number): Promise<void> {
     const server = this.#server();
-    const isKilled = this.#random.chance(0.3);
-    const downMs = this.#random.chance(0.7)
-      ? this.#random.between(0, 300)
-      : this.#random.between(0, DATABASE_DOWN_MS_MAX);
     this.#log(`${isKilled ? "kill" : "stop"} PostgreSQL at once, for ${downMs.toFixed(0)} ms`);
     await (isKilled ? server.kill() : server.stop("immediate"));
+    this.restarts += 1;
     await pauseMs(downMs);
     const relay = this.#random.chance(0.3) ? this.#pickRelay() : null;
     if (relay !== null) {

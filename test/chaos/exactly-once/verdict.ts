@@ -62,7 +62,7 @@ export function judge({ diary, rows, arrivals, eras }: Evidence): Verdict {
       ...lostRows.filter(([, event]) => !isFormerEra(event)).map(([id, event]) => vanished(id, event)),
       ...[...rows.keys()].filter((id) => !byId.has(id)).map((id) => lost(id, diary.get(id))),
       ...[...rows].filter(([id, isMarked]) => !isMarked && byId.has(id)).map(([id]) => unmarked(id, byId)),
-      ...[...byId].filter(([, seen]) => seen.length > 1).map(([id, seen]) => duplicate(id, seen)),
+      ...[...byId].filter(([, seen]) => seen.length > 1).map(([id, seen]) => duplicate(id, diary.get(id), seen)),
       ...foreigners(byId, diary, rows, isFormerEra),
       ...arrivals.flatMap((arrival) => corrupt(arrival, diary)),
       ...outOfOrder(arrivals, diary),
@@ -82,8 +82,8 @@ function unmarked(id: string, byId: ReadonlyMap<string, readonly Arrival[]>): Vi
   return { what: "unmarked", id, detail: "arrived, and its row does not say so", places: byId.get(id) ?? [] };
 }
 
-function duplicate(id: string, seen: readonly Arrival[]): Violation {
-  return { what: "duplicate", id, detail: `arrived ${seen.length} times`, places: seen };
+function duplicate(id: string, event: Written | undefined, seen: readonly Arrival[]): Violation {
+  return { what: "duplicate", id, detail: `${describe(event)} arrived ${seen.length} times`, places: seen };
 }
 
 function foreigners(

@@ -86,6 +86,8 @@ export interface LogKind<Segment> {
   settled?(places: readonly LogPlace<Segment>[]): void;
   /** Deletes what is older and no pipeline needs any more. Returns how many rows, or parts of the table. */
   prune(olderThanMs: number, rows: number): Promise<number>;
+  /** Calls back when something has come in; absent where nothing tells. */
+  watch?(onNews: () => void): () => void;
   close?(): Promise<void>;
 }
 

@@ -68,8 +68,9 @@ export class LogStore<Segment> implements QueueStore {
     const { payloadBytesMax, headersMax } = parts.spec;
     this.#reader = new EventReader({ payloadBytesMax, headersMax, isBytea: true });
     this.#keepPollTime = pollTimeKeeper(parts.database, parts.spec.name);
-    const { wakeUp } = parts;
+    const { kind, wakeUp } = parts;
     if (wakeUp !== null) this.watch = (onNews) => wakeUp.watch(onNews);
+    else if (kind.watch !== undefined) this.watch = (onNews) => kind.watch!(onNews);
   }
 
   async prepare(): Promise<{ readonly lanes: number }> {
@@ -82,7 +83,7 @@ export class LogStore<Segment> implements QueueStore {
       registerPipeline(session, database, { name: spec.name, source: table, lanes }),
     );
     const shape = parkedShape(database, spec.name, table);
-    this.#scope = { shape, tables: database.tables, pipeline: spec.name, types: null, laneCount };
+    this.#scope = { shape, tables: database.tables, pipeline: spec.name, types: spec.types, laneCount };
     this.#reading = new LogReading({ database, kind, spec, scope: this.#scope, reader: this.#reader });
     return { lanes: laneCount };
   }

@@ -1,6 +1,6 @@
 import { RelayError } from "../../../core/errors.ts";
 import type { LogPlace } from "../log/log-kind.ts";
-import { type Difference, parseSnapshot } from "./difference.ts";
+import { BEGINNING, type Difference, parseSnapshot } from "./difference.ts";
 import { decodeMarks, encodeMarks } from "./marks.ts";
 
 interface WrittenPlace {
@@ -21,8 +21,8 @@ export function writePlace(
   return JSON.stringify({ from, to, after: String(mark), ahead: encodeMarks(marks) });
 }
 
-/** Throws LOG_LOST where the text is no such place. */
-export function readPlace(text: string, table: string): WrittenPlace {
+/** Throws LOG_LOST where the text is no such place, or one of another way to read: along positions alone, or not. */
+export function readPlace(text: string, table: string, way: "difference" | "horizon"): WrittenPlace {
   const found = parse(text);
   const mark = Number(found?.after);
   const ahead = decodeMarks(found?.ahead ?? "");
@@ -31,6 +31,11 @@ export function readPlace(text: string, table: string): WrittenPlace {
   }
   parseSnapshot(found.from);
   if (found.to !== null) parseSnapshot(found.to);
+  const isAlongPositions = found.from === BEGINNING && found.to === null;
+  if (isAlongPositions !== (way === "horizon")) {
+    const what = `${JSON.stringify(text.slice(0, 200))} is no place in the log ${table} as it is read now`;
+    throw new RelayError("LOG_LOST", `${what}, with${way === "horizon" ? "out" : ""} a column for the transaction.`);
+  }
   return { place: { segment: { from: found.from, to: found.to }, mark }, ahead };
 }
 

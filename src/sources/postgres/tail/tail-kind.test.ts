@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
+import { until } from "../../../../test/servers/until.ts";
 import { type ErrorCode, isRelayError } from "../../../core/errors.ts";
 import type { PipelineSpec } from "../../../ports/queue-store.ts";
 import type { ColumnNames } from "../../../postgres/column-names.ts";
 import { type Database, openDatabase } from "../../../postgres/pool.ts";
 import type { LogKind, LogPlace, LogRow } from "../log/log-kind.ts";
 import type { Difference } from "./difference.ts";
-import { type LogStart, tailKind } from "./tail-kind.ts";
+import type { LogStart } from "./table-log.ts";
+import { tailKind } from "./tail-kind.ts";
 
 const SPEC: PipelineSpec = {
   name: "p",
@@ -297,6 +299,19 @@ for (const version of [15, 18] as const) {
       assert.ok(!isAhead(rows[0]!) && !isAhead({ segment, mark: 9 }) && !isAhead({ segment, mark: 11 }));
     });
 
+    test("events are found by their ids, and a table that is said to have no such column is read without it", async () => {
+      const { sql, kind } = await openLog({ rows: write("a") });
+      await sql(write("b"));
+      const { rows } = await readAll(kind, await begin(kind), 10);
+      const found = await kind.find?.([rows[1]!.event.id], 1);
+      assert.deepEqual(found, [rows[1]!.event]);
+      await sql("grant update on $T to reader");
+      const reference = { schema: `we"ird ${count}`, table: "ev'ents" };
+      const other = tailKind({ database, reference, columns: { xid: null }, spec: SPEC, start: "beginning" });
+      assert.deepEqual(JSON.parse(await other.start()), { from: "1:1:", to: null, after: "0", ahead: "" });
+      assert.deepEqual(texts((await readAll(other, await begin(other), 10)).rows), ["a", "b"]);
+    });
+
     test("a checkpoint that is ahead of the server, or none at all, halts with the way out", async () => {
       const { kind } = await openLog();
       const lost = (text: string, says: RegExp) =>
@@ -306,6 +321,32 @@ for (const version of [15, 18] as const) {
       for (const text of ["", "{}", `{"lsn": "0/1"}`, far.replace("5:", "x"), far.replace('"0"', '"-1"')]) {
         await lost(text, /is no (place|snapshot)/);
       }
+    });
+
+    test("A3 what was read before a crash of the server is not read on from: numbers may be given out twice", async () => {
+      const { sql, kind } = await openLog();
+      const written = await kind.start();
+      const { heads } = await readAll(kind, await begin(kind), 10);
+      // The number of this transaction counts as seen, and need not have reached the disk.
+      await sql("begin");
+      await sql(write("undone"));
+      await sql("rollback");
+      const seen = await readAll(kind, heads, 10);
+      await admin.end();
+      await server.stop("immediate");
+      await server.restart();
+      admin = new pg.Client({ connectionString: server.url });
+      await admin.connect();
+      await sql(write("after the crash"));
+      const error: unknown = await until("the server is there again", () =>
+        readAll(kind, seen.heads, 10).catch((it: Error) => (/ECONN|terminated/.test(it.message) ? null : it)),
+      );
+      assert.ok(
+        isRelayError(error, "DATABASE_UNREACHABLE") && /recovered from a crash/.test(error.message),
+        String(error),
+      );
+      const again = new Map([[0, (await kind.decode(written)).place]]);
+      assert.deepEqual(texts((await readAll(kind, again, 10)).rows), ["after the crash"]);
     });
 
     test("rows of transactions that are yet to come halt with the way out: the table came out of a dump", async () => {

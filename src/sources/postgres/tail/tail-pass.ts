@@ -71,7 +71,7 @@ export class TailPass implements LogPass<Difference> {
 }
 
 /** Where a lane stands after a page of its group; one that was further on already stays there. */
-function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): LogPlace<Difference> {
+export function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): LogPlace<Difference> {
   const { owed } = before.segment;
   const isBehind = place.segment.to === null;
   const segment = owed === undefined || owed.size === 0 ? place.segment : { ...place.segment, owed };
@@ -79,7 +79,7 @@ function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): Log
 }
 
 /** From here on the row is known to whoever reads it, and owed no longer. */
-function shownTo({ segment: { owed } }: LogPlace<Difference>, row: LogRow<Difference>): LogRow<Difference> {
+export function shownTo({ segment: { owed } }: LogPlace<Difference>, row: LogRow<Difference>): LogRow<Difference> {
   if (owed === undefined || owed.size === 0) return row;
   owed.delete(row.mark);
   return { ...row, segment: { ...row.segment, owed } };

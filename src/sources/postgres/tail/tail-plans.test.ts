@@ -11,7 +11,9 @@ import { surveyLargeSql } from "./survey-large.sql.ts";
 import { TAIL_SETTINGS } from "./tail-reader.ts";
 import type { TailScope } from "./tail-scope.ts";
 import { readTailShape } from "./tail-shape.ts";
+import { stretchesBefore } from "./tail-stretch.ts";
 import { walkSql } from "./walk.sql.ts";
+import { WHOLE } from "./walked.ts";
 
 const ROWS = 30_000;
 const COLUMNS = `id bigint generated always as identity, xid xid8 default pg_current_xact_id(),
@@ -111,8 +113,11 @@ for (const version of [15, 18] as const) {
         const survey = await explain(surveyLargeSql(scope, difference));
         assert.match(survey, /xid_id_idx/);
         assert.doesNotMatch(survey, /Seq Scan/);
+        const large = { before: ROWS, ended: endedSince(difference) };
         const stretch = { difference, after: ROWS + 5_000, lanes };
-        const plan = await explain(walkSql(scope, stretch, endedSince(difference), 1_000, 50_000));
+        const plan = await explain(walkSql(scope, stretch, large, 1_000, 50_000));
+        const fromStart = await explain(walkSql(scope, { ...stretch, after: 0 }, large, 1_000, 50_000));
+        assert.ok(rowsTouched(fromStart) <= 1_001, fromStart);
         assert.match(plan, table === "parts" ? /Index Scan using \w+_id_idx/ : /Index Scan using \w+_pkey/);
         assert.doesNotMatch(plan, /Seq Scan|Bitmap/);
         assert.ok(rowsTouched(plan) <= 1_001, plan);
@@ -121,7 +126,7 @@ for (const version of [15, 18] as const) {
       test(`${table}: everything from the beginning is read along the positions, also for some lanes and types`, async () => {
         const scope = await scopeOf(table, [{ pattern: "t*", mine: true }]);
         const stretch = { difference: { from: BEGINNING, to: newer }, after: 20_000, lanes: [1, 3] };
-        const plan = await explain(walkSql(scope, stretch, [], 500, 50_000));
+        const plan = await explain(walkSql(scope, stretch, WHOLE, 500, 50_000));
         assert.doesNotMatch(plan, /Seq Scan|Bitmap/);
         assert.ok(rowsTouched(plan) <= 1_500, plan);
       });
@@ -132,7 +137,7 @@ for (const version of [15, 18] as const) {
         assert.doesNotMatch(probe, /Seq Scan on/);
         assert.ok(rowsTouched(probe) <= 1, probe);
         const heads = new Map(lanes.map((lane) => [lane, { segment: { from: older, to: newer }, mark: 0 }]));
-        const backlog = await explain(backlogTailSql(scope, heads, 1_000));
+        const backlog = await explain(backlogTailSql(scope, stretchesBefore(heads), 1_000));
         assert.ok(rowsTouched(backlog) <= 1_001, backlog);
       });
     }

@@ -15,6 +15,7 @@ import { columnsSql, filterConditions, fromSql, isBeginning, type TailScope, tab
 import type { Stretch } from "./tail-stretch.ts";
 import { walkSql } from "./walk.sql.ts";
 import { walkEndSql } from "./walk-end.sql.ts";
+import { type Large, WHOLE } from "./walked.ts";
 
 /**
  * A difference of up to so many rows is looked up whole for every page, which costs some microseconds a row; a larger
@@ -42,7 +43,7 @@ const LIFE_AT = COLUMN.order + 1;
 const SNAPSHOT_AT = COLUMN.order + 2;
 const SIZE_AT = COLUMN.order + 3;
 
-export interface StretchPage {
+interface StretchPage {
   readonly rows: readonly LogRow<Difference>[];
   /** The difference that was read, with both of its snapshots. */
   readonly difference: Difference & { readonly to: string };
@@ -52,13 +53,6 @@ export interface StretchPage {
 }
 
 const NOWHERE: Difference = { from: "", to: null };
-
-interface Large {
-  /** No row of the difference lies before it; null when there are none at all. */
-  readonly first: number | null;
-  /** Those of the transactions that the older snapshot saw running that have rows here. */
-  readonly xids: readonly bigint[];
-}
 
 /** Reads pages of differences, each in a short transaction of its own. Keeps nothing open. */
 export class TailReader {
@@ -105,15 +99,15 @@ export class TailReader {
   async #walk(asked: Stretch, rows: number, bytes: number): Promise<StretchPage> {
     const { difference } = asked;
     const fixed = { ...difference, to: difference.to ?? "" };
-    const { first, xids } = isBeginning(difference) ? { first: 0, xids: [] } : await this.#survey(fixed);
-    if (first === null) return { rows: [], difference: fixed, place: behind(fixed), life: fixed.life ?? "" };
-    const stretch = { ...asked, after: Math.max(asked.after, first - 1, 0) };
-    const listed = await this.#rows(walkSql(this.#scope, stretch, xids, rows, STEP_MAX));
+    const large = isBeginning(difference) ? WHOLE : await this.#survey(fixed);
+    const hasNone = large.before === null && large.ended.length === 0;
+    if (hasNone) return { rows: [], difference: fixed, place: behind(fixed), life: fixed.life ?? "" };
+    const listed = await this.#rows(walkSql(this.#scope, asked, large, rows, STEP_MAX));
     const life = listed[0]?.[LIFE_AT] ?? fixed.life ?? "";
     const segment = { ...fixed, life };
     const shown = await this.#show(listed, segment, rows, bytes);
     const isCut = listed.length === rows || shown.length < listed.length;
-    const place = isCut ? { segment, mark: shown.at(-1)!.mark } : await this.#stepEnd(stretch, segment, xids);
+    const place = isCut ? { segment, mark: shown.at(-1)!.mark } : await this.#stepEnd(asked, segment, large);
     return { rows: shown, difference: segment, place, life };
   }
 
@@ -121,21 +115,22 @@ export class TailReader {
   async #stepEnd(
     stretch: Stretch,
     segment: Difference & { readonly to: string },
-    xids: readonly bigint[],
+    large: Large,
   ): Promise<LogPlace<Difference>> {
     if (filterConditions(this.#scope, stretch.lanes).length === 0) return behind(segment);
-    const [row] = await this.#rows(walkEndSql(this.#scope, stretch, xids, STEP_MAX));
+    const [row] = await this.#rows(walkEndSql(this.#scope, stretch, large, STEP_MAX));
     return Number(row?.[1]) < STEP_MAX ? behind(segment) : { segment, mark: this.#markOf(row?.[0]) };
   }
 
   async #survey(difference: Difference & { readonly to: string }): Promise<Large> {
     const key = keyOf(difference);
-    const before = this.#large.get(key);
-    if (before) return before;
+    const known = this.#large.get(key);
+    if (known) return known;
     const rows = await this.#rows(surveyLargeSql(this.#scope, difference));
-    const firsts = rows.flatMap(([, first]) => (first == null ? [] : [Number(first)]));
-    const xids = rows.flatMap(([xid, first]) => (xid == null || first == null ? [] : [BigInt(xid)]));
-    const large = { first: firsts.length === 0 ? null : Math.min(...firsts), xids };
+    const later = rows.find(([xid]) => xid == null)?.[1];
+    const before = later == null ? null : Math.max(0, Number(later) - 1);
+    const ended = rows.flatMap(([xid, first]) => (xid == null || first == null ? [] : [BigInt(xid)]));
+    const large = { before, ended };
     this.#large.set(key, large);
     for (const old of this.#large.keys()) if (this.#large.size > LARGE_MAX) this.#large.delete(old);
     return large;

@@ -20,7 +20,7 @@ export interface TailShape {
   readonly hasPositionIndex: boolean;
 }
 
-export interface TailColumns {
+interface TailColumns {
   readonly names: ColumnNames;
   /** The column with the writing transaction; undefined: the one of type xid8, null: there is none. */
   readonly xid?: string | null | undefined;
@@ -61,7 +61,7 @@ interface TailFacts extends TableFacts {
 }
 
 /** Pure: the same facts give the same shape. */
-export function tailShapeOf(facts: TailFacts, { names, xid }: TailColumns): TailShape {
+function tailShapeOf(facts: TailFacts, { names, xid }: TailColumns): TailShape {
   const finder = new ColumnFinder(facts.name, facts.columns);
   const position =
     names.order === undefined

@@ -1,13 +1,13 @@
 import { LIFE } from "./life.ts";
 import { columnsSql, filterConditions, fromSql, type TailScope } from "./tail-scope.ts";
 import type { Stretch } from "./tail-stretch.ts";
-import { walkedSql } from "./walked.ts";
+import { type Large, walkedSql } from "./walked.ts";
 
 /** The next rows of a large difference, along the positions. Looks at `stepMax` rows of it at most. */
-export function walkSql(scope: TailScope, stretch: Stretch, xids: readonly bigint[], rows: number, stepMax: number) {
+export function walkSql(scope: TailScope, stretch: Stretch, large: Large, rows: number, stepMax: number) {
   const conditions = filterConditions(scope, stretch.lanes);
   const where = conditions.length > 0 ? `where ${conditions.join("\n  and ")}\n` : "";
   return `select ${columnsSql(scope)}, ${LIFE}
-from ${fromSql(scope, `(${walkedSql(scope, stretch, xids, stepMax)})`)}
+from ${fromSql(scope, `(${walkedSql(scope, stretch, large, stepMax)})`)}
 ${where}order by ${scope.shape.position} limit ${rows}`;
 }

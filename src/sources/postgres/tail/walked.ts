@@ -2,20 +2,37 @@ import { parseSnapshot } from "./difference.ts";
 import { isBeginning, snapshotLiteral, type TailScope, tableSql, xidLiteral } from "./tail-scope.ts";
 import type { Stretch } from "./tail-stretch.ts";
 
+/** What is known of a large difference before it is walked along. */
+export interface Large {
+  /** Before the first row that began after the older snapshot; null when there are none. */
+  readonly before: number | null;
+  /** Those of the transactions that the older snapshot saw running that have rows here. */
+  readonly ended: readonly bigint[];
+}
+
+/** The whole table, from its beginning. */
+export const WHOLE: Large = { before: 0, ended: [] };
+
 /**
- * The next `stepMax` rows of a difference in the order of their positions, each part of it along an index. `is true`
- * keeps the planner from the index on the transaction: with old statistics it would expect next to nothing there and
- * sort the whole difference for every page.
+ * The next `stepMax` rows of a difference in the order of their positions, each part of it along an index. Rows that
+ * began after the older snapshot lie together, near its end of the table: the walk along them begins there, or every
+ * page would step over all that lies between a late transaction's rows and them. `is true` keeps the planner from the
+ * index on the transaction: with old statistics it would expect next to nothing there and sort the whole difference.
  */
-export function walkedSql(scope: TailScope, stretch: Stretch, xids: readonly bigint[], stepMax: number): string {
+export function walkedSql(scope: TailScope, stretch: Stretch, { before, ended }: Large, stepMax: number): string {
   const { position, xid } = scope.shape;
   const { difference, after } = stretch;
+  const arm = (condition: string, from = after) =>
+    `(select * from ${tableSql(scope)} where ${position} > ${from} and ${condition} order by ${position} limit ${stepMax})`;
+  // Without the column the newer end is a position, up to which everything is final.
+  if (xid === null) return arm(`${position} <= ${difference.to}`);
   const visible = `pg_visible_in_snapshot(${xid}, ${snapshotLiteral(difference.to ?? "")})`;
-  const arm = (condition: string, order = position) =>
-    `(select * from ${tableSql(scope)} where ${position} > ${after} and ${condition} order by ${order} limit ${stepMax})`;
   if (isBeginning(difference)) return arm(`(${xid} is null or ${visible})`);
-  const later = arm(`(${xid} >= ${xidLiteral(parseSnapshot(difference.from).end)}) is true and ${visible}`);
-  if (xids.length === 0) return later;
-  const ended = xids.map((it) => arm(`${xid} = ${xidLiteral(it)} and ${visible}`));
-  return `select * from (${[later, ...ended].join("\n  union all ")}) t order by ${position} limit ${stepMax}`;
+  const arms = ended.map((it) => arm(`${xid} = ${xidLiteral(it)} and ${visible}`));
+  if (before !== null) {
+    const isLater = `(${xid} >= ${xidLiteral(parseSnapshot(difference.from).end)}) is true`;
+    arms.push(arm(`${isLater} and ${visible}`, Math.max(before, after)));
+  }
+  if (arms.length === 1) return arms[0]!;
+  return `select * from (${arms.join("\n  union all ")}) t order by ${position} limit ${stepMax}`;
 }

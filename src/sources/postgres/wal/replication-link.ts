@@ -14,7 +14,7 @@ export interface LinkListener {
 }
 
 /** How far the reading came, as the server is told. */
-export interface Standing {
+interface Standing {
   /** Everything before it has arrived here. */
   readonly receivedLsn: bigint;
   /** Everything before it is settled for good: the server may throw it away. */

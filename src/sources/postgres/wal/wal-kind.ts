@@ -142,10 +142,12 @@ export class WalKind implements LogKind<WalSegment> {
   }
 
   /** Calls back when rows have come in. */
-  watch(onNews: () => void): () => void {
+  readonly watch = (onNews: () => void) => {
     this.#watchers.add(onNews);
-    return () => this.#watchers.delete(onNews);
-  }
+    return () => {
+      this.#watchers.delete(onNews);
+    };
+  };
 
   /** Lets the slot go, so that another instance can read it; the next pass takes it again. */
   async rest(): Promise<void> {

@@ -14,7 +14,7 @@ export interface WalSegment {
 
 export type WalPlace = LogPlace<WalSegment>;
 
-export interface WrittenPlace {
+interface WrittenPlace {
   /** The cluster that it was read from. */
   readonly system: string;
   readonly place: WalPlace;

@@ -6,7 +6,7 @@ import { WalBuffer } from "./wal-buffer.ts";
 import type { WalPlace, WalSegment } from "./wal-place.ts";
 import { type WalContent, WalReading } from "./wal-reading.ts";
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly content: WalContent;
   readonly from: WalPlace;
   /** The same place as the caller knows it, who may not have heard of a promotion. */

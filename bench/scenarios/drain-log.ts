@@ -1,0 +1,105 @@
+import { type BenchServers, startBenchServers } from "../bench-servers.ts";
+import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
+import { countArrivals, inspectTopic, requireEachOnce } from "../kafka-consumer.ts";
+import { fillManaged, MANAGED_ROWS, rawRead } from "../managed-outbox.ts";
+import { measureParts } from "../measure-parts.ts";
+import { messagesOf, rawSend } from "../raw-kafka.ts";
+import type { KafkaTarget, SourceKind } from "../relay-order.ts";
+import { runRelay } from "../relay-run.ts";
+
+const ROWS = 500_000;
+const KEYS = 20_000;
+const ROUNDS = 2;
+const RAW_SENDS = [2, 4];
+const TRANSACTION_SIZE = 5_000;
+const RSS_GOALS = { 200: 150, 1000: 256 } as const;
+
+export type LogStage = ScenarioOptions & Pick<BenchServers, "postgres" | "kafka" | "freshTopic">;
+
+export interface LogDelivered {
+  readonly ms: number;
+  /** Over the last two thirds of the events, when everything is warm. */
+  readonly warmPerS: number;
+  readonly rssMb: number;
+}
+
+/** How fast the relay carries the managed outbox into Kafka, against what each end can do by itself in the same run. */
+export const drainLog: Scenario = async (options) => {
+  await using servers = await startBenchServers();
+  const { postgres, kafka, freshTopic } = servers;
+  const stage = { ...options, postgres, kafka, freshTopic };
+  return await measureParts(options, {
+    "200 B": () => drain(stage, 200),
+    "1 KB": () => drain(stage, 1_000),
+  });
+};
+
+/** Everything in turn, in every round the other way round, because the machine's mood changes; the best of each. */
+async function drain(stage: LogStage, payloadBytes: 200 | 1_000): Promise<Figure[]> {
+  const rows = Math.round(ROWS * stage.scale);
+  const fill = { rows, payloadBytes, keys: Math.max(1, Math.round(KEYS * stage.scale)) };
+  await fillManaged(stage.postgres, fill);
+  const times = new Map<string, number[]>();
+  let rssMb = 0;
+  const note = (name: string, ms: number) => {
+    times.set(name, [...(times.get(name) ?? []), ms]);
+    stage.say(`  ${name}: ${Math.round((rows / ms) * 1_000)} events/s`);
+  };
+  const relay = async (name: string, way: Pick<KafkaTarget, "delivery" | "transactionSize">) => {
+    const result = await deliverLog(stage, rows, { kind: "managed", ...way });
+    rssMb = Math.max(rssMb, result.rssMb);
+    note(name, result.ms);
+  };
+  const steps = [
+    async () => note("raw read", await rawRead(stage.postgres.url)),
+    async () => note("raw send", await bestRawSend(stage)),
+    () => relay("plain", { delivery: "at-least-once" }),
+    () => relay("exactly once", { delivery: "exactly-once", transactionSize: TRANSACTION_SIZE }),
+  ];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const step of round % 2 === 0 ? steps : steps.toReversed()) await step();
+  }
+  const best = (name: string) => Math.min(...times.get(name)!);
+  const slowerMs = Math.max(best("raw read"), best("raw send"));
+  return [
+    ...[...times.keys()].map((name) => measured(name, (rows / best(name)) * 1_000, "events/s")),
+    atLeast("plain / slower of the raw ones", (slowerMs / best("plain")) * 100, "%", 60),
+    measured("exactly once / slower of the raw ones", (slowerMs / best("exactly once")) * 100, "%"),
+    atMost("peak RSS", rssMb, "MB", RSS_GOALS[payloadBytes]),
+  ];
+}
+
+async function bestRawSend(stage: LogStage): Promise<number> {
+  const times: number[] = [];
+  for (const sendsAtOnce of RAW_SENDS) {
+    await using topic = await stage.freshTopic();
+    const messages = await messagesOf(stage.postgres, topic.name, MANAGED_ROWS);
+    times.push(await rawSend(stage.kafka.brokers, messages, sendsAtOnce));
+  }
+  return Math.min(...times);
+}
+
+/** From the table as it is: nothing is marked, so the same rows serve every measurement. Counted at a consumer. */
+export async function deliverLog(
+  stage: LogStage,
+  rows: number,
+  { kind, ...way }: Pick<KafkaTarget, "delivery" | "transactionSize"> & { readonly kind: SourceKind },
+): Promise<LogDelivered> {
+  await using topic = await stage.freshTopic();
+  const { brokers } = stage.kafka;
+  using consumer = countArrivals(brokers, topic.name, rows);
+  const kafka = { ...way, brokers, topic: topic.name, service: topic.name };
+  const result = await runRelay(stage.postgres, { kind, until: "drained", kafka });
+  const arrivals = await consumer.all;
+  const content = await inspectTopic(brokers, topic.name, "event-id");
+  requireEachOnce(content, rows);
+  if (content.transactionEnds > 0 !== (way.delivery === "exactly-once")) {
+    throw new Error(`${content.transactionEnds} ends of transactions, delivery ${way.delivery}`);
+  }
+  const warmMs = arrivals.reachedMs(1) - arrivals.reachedMs(1 / 3);
+  return {
+    ms: arrivals.reachedMs(1) - result.startedAtMs,
+    warmPerS: ((rows * 2) / 3 / warmMs) * 1_000,
+    rssMb: result.rssMb,
+  };
+}

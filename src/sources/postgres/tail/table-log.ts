@@ -1,0 +1,125 @@
+import { RelayError } from "../../../core/errors.ts";
+import type { ClaimedEvent, PipelineSpec, TypeRule } from "../../../ports/queue-store.ts";
+import type { ColumnNames } from "../../../postgres/column-names.ts";
+import { displayTable } from "../../../postgres/identifiers.ts";
+import type { Database } from "../../../postgres/pool.ts";
+import type { Row } from "../../../postgres/session.ts";
+import { glance, statement } from "../../../postgres/transaction.ts";
+import type { LogBacklog } from "../log/log-kind.ts";
+import { referenceName, type TableReference } from "../table-discovery.ts";
+import { backlogTailSql } from "./backlog-tail.sql.ts";
+import { copySql } from "./copy.sql.ts";
+import { startSql } from "./start.sql.ts";
+import { TAIL_SETTINGS, TailReader } from "./tail-reader.ts";
+import type { TailScope } from "./tail-scope.ts";
+import type { TailShape } from "./tail-shape.ts";
+import type { Stretch } from "./tail-stretch.ts";
+import { untakenSql } from "./untaken.sql.ts";
+
+/** Where a lane begins that was never read. */
+export type LogStart = "beginning" | "now" | { readonly at: Date | string };
+
+export interface TableLogOptions {
+  readonly database: Database;
+  readonly reference: TableReference;
+  readonly columns: ColumnNames;
+  readonly spec: PipelineSpec;
+  readonly start: LogStart;
+  /** Deletes what is older and no pipeline needs. Absent: the table is somebody else's, nothing is deleted. */
+  readonly prune?: (olderThanMs: number, rows: number) => Promise<number>;
+}
+
+/** Whoever asks is a person or an alarm; the delivery must not notice. */
+const BACKLOG_MS = 2_000;
+
+/** What all ways to read an append-only table have in common. */
+export abstract class TableLog<Options extends TableLogOptions> {
+  protected readonly options: Options;
+  readonly #large: ConstructorParameters<typeof TailReader>[3] = new Map();
+  #shape: TailShape | null = null;
+
+  constructor(options: Options) {
+    this.options = options;
+  }
+
+  protected abstract look(): Promise<TailShape>;
+
+  async prepare(): Promise<void> {
+    this.#shape = await this.look();
+  }
+
+  async untaken(rules: readonly (readonly TypeRule[])[]) {
+    const { shape } = await this.scopeFor(1);
+    const rows = await this.rows("looking for unrouted events", untakenSql(shape, rules));
+    return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
+  }
+
+  async find(ids: readonly string[], laneCount: number): Promise<readonly ClaimedEvent[]> {
+    return await (await this.readerFor(laneCount)).find(ids);
+  }
+
+  orderOf({ mark }: { readonly mark: number }): bigint {
+    return BigInt(mark);
+  }
+
+  selectSql(rows: readonly { readonly mark: number }[]): string {
+    if (this.#shape === null) throw new RelayError("TABLE_MISSING", `${this.table} was not looked at yet`);
+    return copySql(
+      this.#shape,
+      rows.map(({ mark }) => mark),
+    );
+  }
+
+  async prune(olderThanMs: number, rows: number): Promise<number> {
+    return (await this.options.prune?.(olderThanMs, rows)) ?? 0;
+  }
+
+  protected get table(): string {
+    return this.#shape === null ? referenceName(this.options.reference) : displayTable(this.#shape.events.name);
+  }
+
+  protected async scopeFor(laneCount: number): Promise<TailScope> {
+    if (this.#shape === null) await this.prepare();
+    const { types, payloadBytesMax } = this.options.spec;
+    return { shape: this.#shape!, types, payloadBytesMax, laneCount };
+  }
+
+  protected async readerFor(laneCount: number): Promise<TailReader> {
+    const { database, spec } = this.options;
+    return new TailReader(database, await this.scopeFor(laneCount), spec.headersMax, this.#large);
+  }
+
+  /** Now as a snapshot, and the position that the start names; null where it names none. */
+  protected async findStart(): Promise<{ readonly now: string; readonly first: number | null; readonly life: string }> {
+    const { start } = this.options;
+    const since = typeof start === "string" ? null : new Date(start.at).toISOString();
+    const [row] = await this.rows("finding where to begin", startSql(await this.scopeFor(1), since));
+    const first = start === "beginning" ? 1 : row?.[1] == null ? null : Math.max(1, Number(row[1]));
+    return { now: row?.[0] ?? "", first, life: row?.[2] ?? "" };
+  }
+
+  protected async countRows(stretches: readonly Stretch[], laneCount: number, max: number): Promise<LogBacklog> {
+    if (stretches.length === 0) return { pending: 0, isEstimate: false, oldestAgeMs: null };
+    const text = backlogTailSql(await this.scopeFor(laneCount), stretches, max);
+    const [row] = await this.rows("counting what waits", text, BACKLOG_MS);
+    const pending = Number(row?.[0]);
+    const oldestAgeMs = row?.[1] == null ? null : Math.max(0, Number(row[1]));
+    return { pending, isEstimate: pending > max, oldestAgeMs };
+  }
+
+  protected async glance(doing: string, text: string): Promise<readonly Row[]> {
+    const { database } = this.options;
+    return await glance(database.pool, database.errorContext(doing, this.table), database.timeouts.readMs, text);
+  }
+
+  protected async rows(doing: string, text: string, timeoutMs = this.options.database.timeouts.readMs) {
+    const { database } = this.options;
+    const settings = {
+      context: database.errorContext(doing, this.table),
+      statementTimeoutMs: timeoutMs,
+      readOnly: true,
+      settings: TAIL_SETTINGS,
+    };
+    return await statement(database.pool, settings, text);
+  }
+}
