@@ -54,7 +54,7 @@ const relay = createRelay({
   sources: [telemetry?.source(source, "out") ?? source],
   destinations: { out: telemetry?.publisher(publisher) ?? publisher },
   ...(kafka ? { routes: [{ destination: "out", topic: () => kafka.topic }] } : {}),
-  ...(kafka?.transactionSize ? { limits: { transactionSize: kafka.transactionSize } } : {}),
+  limits: { ...(kafka?.transactionSize ? { transactionSize: kafka.transactionSize } : {}), ...JSON.parse(process.env.BENCH_LIMITS ?? "{}") },
 });
 const TROUBLES = [
   "SourceBroken",

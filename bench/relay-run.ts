@@ -12,7 +12,7 @@ const ROLE = "relay_bench";
 /** The compiled program, as it ships: stripping types at run time costs memory of its own. */
 const CHILD = fileURLToPath(new URL("../dist/bench/bench/relay-child.js", import.meta.url));
 /** As for a container with 256 MB; without them V8 takes what the machine has. */
-const HEAP_LIMITS = ["--max-semi-space-size=32", "--max-old-space-size=128"];
+const HEAP_LIMITS = () => (process.env.BENCH_HEAP ?? "--max-semi-space-size=32 --max-old-space-size=128").split(" ");
 
 export async function compileRelay(): Promise<void> {
   const project = fileURLToPath(new URL("./tsconfig.json", import.meta.url));
@@ -43,7 +43,7 @@ export async function startRelay(
   const table = run.kind === "openoutbox" ? "public.openoutbox_events" : "public.outbox";
   await resetProgress(postgres, table, run.kind);
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
-  const child = spawn(process.execPath, [...HEAP_LIMITS, CHILD], {
+  const child = spawn(process.execPath, [...HEAP_LIMITS(), CHILD], {
     env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -32,6 +32,7 @@ export interface KnownPause {
   readonly lanesWanted: number | null;
 }
 
+/** One that has slots in a ledger and no lanes was forgotten: it only keeps the slots from being given to another. */
 export async function knownPipelines(database: Database): Promise<readonly KnownPipeline[]> {
   await requireSchema(database);
   const rows = await statement(
@@ -39,7 +40,9 @@ export async function knownPipelines(database: Database): Promise<readonly Known
     operationReadSettings(database, "listing the pipelines"),
     `select name, source_schema, source_table, lanes, first_slot is not null,
        to_char(paused_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), paused_by, pause_reason, lanes_wanted, ${logSql(database)}
-     from ${database.tables.pipelines} p order by name`,
+     from ${database.tables.pipelines} p
+     where first_slot is null or exists (select from ${database.tables.lanes} l where l.pipeline = p.name)
+     order by name`,
   );
   return rows.map((row) => {
     const [pipeline, schema, table] = [row[0] ?? "", row[1] ?? "", row[2] ?? ""];

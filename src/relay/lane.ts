@@ -1,7 +1,6 @@
 import { RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
 import type { Hold } from "../core/hold.ts";
-import type { InFlightSet } from "../core/in-flight.ts";
 import { type Failed, rejected, retry } from "../core/outcome.ts";
 import type { ClaimedEvent, Failure, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
@@ -14,39 +13,15 @@ import { IntentReports } from "./intent-reports.ts";
 import { nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
+import type { LaneHost } from "./lane-host.ts";
 import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
-import type { Silences } from "./silences.ts";
 import { Suspects } from "./suspects.ts";
 import { translate } from "./translation.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
 const BY_ID = 0;
-/** What a lane needs of the pipeline it belongs to. */
-export interface LaneHost {
-  readonly inFlight: InFlightSet;
-  /** The open run must show no later event of this key any more. */
-  passOver(key: string | null): void;
-  /** There may be room, a due hold or a released key. */
-  wake(): void;
-  /** True while the instance's lease lasts. */
-  isAlive(): boolean;
-  /** Events that one lane may have in flight. */
-  laneShare(): number;
-  /** Resolves when the open run is between two pages. */
-  betweenPages(): Promise<void>;
-  readonly silences: Silences;
-  /** The first run whose snapshot is younger than now. */
-  nextRun(): number;
-  /** The lane begins to deliver. */
-  opened(lane: Lane): void;
-  /** A write of the lane succeeded. */
-  settled(lane: Lane): void;
-  /** The source refuses the lane's writes for now. */
-  refused(lane: Lane, error: unknown): void;
-  lost(lane: Lane, error: unknown): void;
-}
 
 /**
  * One owned slice of a pipeline's keys: events come in by `offer`, wait in the queue, are published by the dispatcher

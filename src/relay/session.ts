@@ -7,11 +7,14 @@ import { pipelineChores } from "./chores/pipeline-chores.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Destination } from "./destination.ts";
 import { fairShare } from "./fair-share.ts";
-import { Lane, type LaneHost } from "./lane.ts";
+import { Lane } from "./lane.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
+import type { LaneHost } from "./lane-host.ts";
+import { LaneRetakes } from "./lane-retakes.ts";
 import { Poller } from "./poller.ts";
 import { Silences } from "./silences.ts";
 import type { Tenure } from "./tenure.ts";
+import { Troubles } from "./troubles.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { Waker } from "./waker.ts";
 
@@ -22,17 +25,14 @@ export class Session implements LaneHost {
   readonly #lanes = new Map<number, Lane>();
   /** Lanes on their way out: not to be taken again before they are gone. */
   readonly #closing = new Map<number, Promise<void>>();
-  /** When a lane that was lost may be taken again. */
-  readonly #retakes = new Map<number, { readonly pauseMs: number; readonly fromMs: number }>();
+  readonly #retakes: LaneRetakes;
   readonly silences = new Silences();
   readonly #poller: Poller;
   readonly #chores: Chore[];
   readonly #balanceWaker: Waker;
   readonly #stopping = new AbortController();
   readonly #unsubscribe: () => void;
-  /** What cannot be done at present. Empty: all is well. */
-  readonly #broken = new Set<string>();
-  #brokenSinceMs = Number.POSITIVE_INFINITY;
+  readonly #troubles: Troubles;
   #wakes = 0;
   /** Lanes that neither we nor any other living instance had at the last look, and those that others had. */
   #unserved = Number.POSITIVE_INFINITY;
@@ -43,6 +43,8 @@ export class Session implements LaneHost {
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
     this.#tenure = tenure;
+    this.#retakes = new LaneRetakes(context);
+    this.#troubles = new Troubles(context);
     this.#poller = new Poller(context, () => [...this.#lanes.values()]);
     this.#balanceWaker = new Waker(context.clock);
     this.#chores = pipelineChores(context, { lanes: () => [...this.#lanes.values()], owner: tenure.id, retentionMs });
@@ -91,7 +93,7 @@ export class Session implements LaneHost {
 
   /** True when all that this instance can see is delivered or held. */
   get isAtRest(): boolean {
-    if (this.#broken.size > 0 || this.#closing.size > 0 || this.#unserved > 0) return false;
+    if (this.#troubles.any || this.#closing.size > 0 || this.#unserved > 0) return false;
     return this.#lanes.size === 0 || this.#poller.isAtRest;
   }
 
@@ -116,7 +118,7 @@ export class Session implements LaneHost {
 
   /** True when something could not be done for so long. */
   isBrokenFor(ms: number): boolean {
-    return this.#context.clock.monotonicMs() - this.#brokenSinceMs >= ms;
+    return this.#troubles.lastFor(ms);
   }
 
   expectEvents(): void {
@@ -155,17 +157,17 @@ export class Session implements LaneHost {
   }
 
   opened(lane: Lane): void {
-    this.#recovered(opening(lane.grant.lane));
+    this.#troubles.recovered(opening(lane.grant.lane));
     this.#poller.expectEvents();
   }
 
   settled(lane: Lane): void {
-    this.#retakes.delete(lane.grant.lane);
-    this.#recovered(settling(lane.grant.lane));
+    this.#retakes.settled(lane.grant.lane);
+    this.#troubles.recovered(settling(lane.grant.lane));
   }
 
   refused(lane: Lane, error: unknown): void {
-    this.#report(settling(lane.grant.lane), error);
+    this.#troubles.report(settling(lane.grant.lane), error);
   }
 
   /** The lane is void. It is taken over anew, with a new epoch, once nothing of it is on the wire. */
@@ -174,24 +176,10 @@ export class Session implements LaneHost {
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
     const told = { code, reason: reasonOf(error), stack: stackOf(error) };
     events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, ...told });
-    if (NEEDS_A_PERSON.has(code)) this.#report(opening(lane.grant.lane), error);
+    if (NEEDS_A_PERSON.has(code)) this.#troubles.report(opening(lane.grant.lane), error);
     this.#unserved += 1;
-    this.#waitBeforeRetake(lane.grant.lane);
+    this.#retakes.lost(lane.grant.lane);
     void this.#close(lane, lane.abandon());
-  }
-
-  /** A lane that is lost again and again without a single write in between would send the same events each time. */
-  #waitBeforeRetake(lane: number): void {
-    const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
-    const pauseMs = Math.min(backoffMaxMs, 2 * (this.#retakes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
-    this.#retakes.set(lane, { pauseMs, fromMs: this.#context.clock.monotonicMs() + pauseMs });
-  }
-
-  /** When the next lane that was lost may be taken again. */
-  #untilRetakeMs(): number {
-    const nowMs = this.#context.clock.monotonicMs();
-    const waiting = [...this.#retakes].filter(([lane, { fromMs }]) => !this.#lanes.has(lane) && fromMs > nowMs);
-    return Math.max(1, Math.min(...waiting.map(([, { fromMs }]) => fromMs - nowMs)));
   }
 
   #leave(lane: Lane): Promise<void> {
@@ -206,12 +194,12 @@ export class Session implements LaneHost {
     const number = lane.grant.lane;
     const closing: Promise<void> = Promise.all([this.#closing.get(number), ending])
       .then(() => undefined)
-      .catch((error: unknown) => this.#report("release", error))
+      .catch((error: unknown) => this.#troubles.tell(error))
       .finally(() => {
         if (this.#closing.get(number) !== closing) return;
         this.#closing.delete(number);
         if (this.#lanes.get(number) === lane) this.#lanes.delete(number);
-        this.#recovered(settling(number));
+        this.#troubles.recovered(settling(number));
         this.#balanceWaker.wake();
       });
     this.#closing.set(number, closing);
@@ -233,7 +221,8 @@ export class Session implements LaneHost {
         // Nobody to share with: what changes is told by the reaper or found at the next look, or is a person's wish.
         const alone = survey.instances.length <= 1 && survey.pause === null;
         if (alone) pauseMs = Math.max(pauseMs, Math.min(timing.leaseMs / 2, WISHES_MS));
-        pauseMs = Math.min(pauseMs, this.#untilRetakeMs());
+        const retakeMs = this.#retakes.untilNextMs((lane) => this.#lanes.has(lane));
+        pauseMs = Math.min(pauseMs, retakeMs);
       });
       if (!this.#isOver) await this.#balanceWaker.pause(pauseMs);
     }
@@ -273,7 +262,7 @@ export class Session implements LaneHost {
 
   #isFree(state: LaneState, living: ReadonlySet<string>): boolean {
     if (this.#lanes.has(state.lane) || this.#closing.has(state.lane)) return false;
-    if ((this.#retakes.get(state.lane)?.fromMs ?? 0) > this.#context.clock.monotonicMs()) return false;
+    if (this.#retakes.isPausing(state.lane)) return false;
     return state.owner === null || state.owner === this.#tenure.id || !living.has(state.owner);
   }
 
@@ -307,9 +296,9 @@ export class Session implements LaneHost {
   async #pollLoop(): Promise<void> {
     while (!this.#isOver) {
       await this.#persist("poll", async () => {
-        if (this.#broken.has("poll")) {
+        if (this.#troubles.has("poll")) {
           await this.#prepare();
-          this.#recovered("poll");
+          this.#troubles.recovered("poll");
         }
         await untilAborted(this.#poller.run(), this.#tenure.signal);
       });
@@ -320,37 +309,13 @@ export class Session implements LaneHost {
     this.#laneCount = (await this.#context.store.prepare()).lanes;
   }
 
-  /** Tries until it succeeds or the session is over, with growing pauses. */
-  async #persist(what: string, work: () => Promise<void>): Promise<void> {
-    const { clock, random, timing } = this.#context;
-    let pauseMs = timing.backoffInitialMs;
-    while (!this.#isOver) {
-      const startedMs = clock.monotonicMs();
-      try {
-        await untilAborted(work(), this.#tenure.signal);
-        this.#recovered(what);
-        return;
-      } catch (error) {
-        this.#report(what, error);
-        if (clock.monotonicMs() - startedMs > timing.backoffMaxMs) pauseMs = timing.backoffInitialMs;
-        await clock.sleep(pauseMs * (0.5 + random.next()), this.#stopping.signal);
-        pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);
-      }
-    }
-  }
-
-  #report(what: string, error: unknown): void {
-    const { events, name } = this.#context;
-    if (this.#broken.size === 0) this.#brokenSinceMs = this.#context.clock.monotonicMs();
-    if (what !== "release") this.#broken.add(what);
-    const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
-    events.emit("SourceBroken", { pipeline: name, code, reason: reasonOf(error), stack: stackOf(error) });
-  }
-
-  #recovered(what: string): void {
-    if (!this.#broken.delete(what) || this.#broken.size > 0) return;
-    this.#brokenSinceMs = Number.POSITIVE_INFINITY;
-    this.#context.events.emit("SourceRecovered", { pipeline: this.#context.name });
+  #persist(what: string, work: () => Promise<void>): Promise<void> {
+    const isOver = () => this.#isOver;
+    return this.#troubles.persist(what, work, {
+      isOver,
+      ended: this.#tenure.signal,
+      stopping: this.#stopping.signal,
+    });
   }
 
   #destinationWoke(): void {

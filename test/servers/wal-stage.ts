@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { type ErrorCode, isRelayError } from "../../src/core/errors.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
-import type { LogRow } from "../../src/sources/postgres/log/log-kind.ts";
+import type { Checkpoint, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
+import { OwedRows } from "../../src/sources/postgres/log/owed-rows.ts";
 import { type WalKind, walKind } from "../../src/sources/postgres/wal/wal-kind.ts";
 import type { WalOptions } from "../../src/sources/postgres/wal/wal-options.ts";
 import type { WalPlace, WalSegment } from "../../src/sources/postgres/wal/wal-place.ts";
@@ -96,6 +97,12 @@ export async function readOn(log: WalKind, place: WalPlace, pageRows = 1_000): P
   }
   await pass.end();
   return { rows, head };
+}
+
+/** Those of the rows that the checkpoint calls settled. */
+export function aheadOf(log: WalKind, { ahead }: Checkpoint<WalSegment>, rows: Rows): Rows {
+  const owed = new OwedRows(log, ahead);
+  return rows.filter((row) => owed.meet(row));
 }
 
 export const ids = (rows: Rows) => rows.map(({ event }) => event.id);

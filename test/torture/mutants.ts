@@ -55,6 +55,7 @@ function forgetful(database: Database, laneCount: number): ReadableLog<unknown> 
 function bound(log: ReadableLog<unknown>): ReadableLog<unknown> {
   return {
     start: () => log.start(),
+    orderOf: (row) => log.orderOf(row),
     encode: (place, ahead) => log.encode(place, ahead),
     decode: (text) => log.decode(text),
     open: (request) => log.open(request),
@@ -85,11 +86,12 @@ function keysetLog(database: Database, laneCount: number, mark: string, conditio
   };
   return {
     start: async () => "0 ",
+    orderOf: ({ mark: position }) => BigInt(position),
     encode: ({ mark: after }, ahead) => `${after} ${ahead.map((row) => row.mark).join()}`,
     decode: async (text) => {
       const [after, list = ""] = text.split(" ");
-      const ahead = new Set(list.split(",").map(Number));
-      return { place: { segment: null, mark: Number(after) }, isAhead: (row) => ahead.has(row.mark) };
+      const ahead = list === "" ? [] : list.split(",").map((it) => ({ segment: null, mark: Number(it) }));
+      return { place: { segment: null, mark: Number(after) }, ahead };
     },
     open: async ({ heads }) => {
       const places = new Map(heads);

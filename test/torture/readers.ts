@@ -2,11 +2,12 @@ import { setTimeout as dawdle } from "node:timers/promises";
 import { isRelayError } from "../../src/core/errors.ts";
 import type { Database } from "../../src/postgres/pool.ts";
 import { glance, transaction } from "../../src/postgres/transaction.ts";
-import type { Checkpoint, LogKind, LogPlace, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
+import type { LogKind, LogPlace, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
+import { OwedRows } from "../../src/sources/postgres/log/owed-rows.ts";
 import { Chance } from "./chance.ts";
 
 /** As much of a kind of log as a reader needs. */
-export type ReadableLog<Segment> = Pick<LogKind<Segment>, "start" | "encode" | "decode" | "open">;
+export type ReadableLog<Segment> = Pick<LogKind<Segment>, "start" | "encode" | "decode" | "open" | "orderOf">;
 
 export interface Delivered {
   readonly position: number;
@@ -22,7 +23,8 @@ interface WindowRow<Segment> {
 
 interface LaneOf<Segment> {
   head: LogPlace<Segment>;
-  checkpoint: Checkpoint<Segment>;
+  /** Settled before, as the checkpoint says, and not met since. */
+  owed: OwedRows<Segment>;
   /** Read and not behind the checkpoint yet. */
   window: WindowRow<Segment>[];
   version: number;
@@ -95,7 +97,8 @@ export class TortureReader<Segment> {
       // What was never written down, or was forgotten by the server, was never delivered.
       this.#delivered.set(lane, versions.slice(0, written.version));
       const checkpoint = await this.#log.decode(written.text);
-      this.#lanes.set(lane, { head: checkpoint.place, checkpoint, window: [], version: written.version });
+      const owed = new OwedRows(this.#log, checkpoint.ahead);
+      this.#lanes.set(lane, { head: checkpoint.place, owed, window: [], version: written.version });
     }
   }
 
@@ -122,7 +125,7 @@ export class TortureReader<Segment> {
   #keep(row: LogRow<Segment>): void {
     const lane = this.#lanes.get(row.event.lane);
     if (lane === undefined) throw new Error(`a row of lane ${row.event.lane} was shown to ${this.name}`);
-    lane.window.push({ row, isSettled: lane.checkpoint.isAhead(row) });
+    lane.window.push({ row, isSettled: lane.owed.meet(row) });
   }
 
   async #settle(all: boolean): Promise<void> {
@@ -136,7 +139,11 @@ export class TortureReader<Segment> {
       const ahead = left.filter(({ isSettled }) => isSettled).map(({ row }) => row);
       lane.window = left;
       lane.version += 1;
-      written.push({ lane: number, text: this.#log.encode(low, ahead), version: lane.version });
+      written.push({
+        lane: number,
+        text: this.#log.encode(low, [...lane.owed.rest(), ...ahead]),
+        version: lane.version,
+      });
     }
     // Known before it is written: a commit whose answer is lost counts if the database has it.
     for (const [lane, rows] of settled) this.#delivered.get(lane)!.push(rows);

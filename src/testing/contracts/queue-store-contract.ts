@@ -6,6 +6,7 @@ import { durableClaimCases } from "./store-durable-claims.ts";
 import { holdCases } from "./store-holds.ts";
 import { laneCases } from "./store-lanes.ts";
 import { ledgerCases } from "./store-ledger.ts";
+import { logCases } from "./store-log.ts";
 import { readingCases } from "./store-reading.ts";
 import { settlingCases } from "./store-settling.ts";
 import type { StoreHarness } from "./store-subject.ts";
@@ -14,6 +15,7 @@ import type { StoreHarness } from "./store-subject.ts";
 export const queueStoreContract: readonly ContractCase<StoreHarness>[] = [
   ...laneCases,
   ...readingCases,
+  ...logCases,
   ...contentCases,
   ...settlingCases,
   ...holdCases,

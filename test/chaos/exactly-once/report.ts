@@ -48,9 +48,11 @@ export function shortfalls({ cutOpen, late }: ProofReport): string[] {
 }
 
 function databaseText({ failovers, restarts, settlesLost, verdict }: ProofReport): string {
-  if (failovers === 0) return restarts === 0 ? "no failover" : `ended at once and started again ${restarts} times`;
+  const again = restarts === 0 ? [] : [`ended at once and started again ${restarts} times`];
+  if (failovers === 0) return again[0] ?? "no failover";
   const forgotten = `${verdict.forgotten} delivered events and ${verdict.lostByDatabase} others forgotten`;
-  return `${failovers} failover, up to ${settlesLost} settled batches of a lane taken back, ${forgotten}`;
+  const failover = `${failovers} failover, up to ${settlesLost} settled batches of a lane taken back, ${forgotten}`;
+  return [...again, failover].join("; ");
 }
 
 function countsText(violations: readonly Violation[]): string {

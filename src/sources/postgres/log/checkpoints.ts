@@ -5,6 +5,7 @@ import { quoteLiteral } from "../../../postgres/identifiers.ts";
 import { systemId } from "../../../postgres/identity.ts";
 import { fenced, writeSettings } from "../../../postgres/lanes.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import type { Session } from "../../../postgres/session.ts";
 import { glance, statement, transaction } from "../../../postgres/transaction.ts";
 import { LIFE } from "../tail/life.ts";
 import type { Checkpoint, LogKind } from "./log-kind.ts";
@@ -93,7 +94,7 @@ export async function writeCheckpoints<Segment>(
   for (const lane of lanes) {
     await lane.inTurn(async () => {
       const { low } = lane.window;
-      const position = kind.encode(low, lane.window.ahead());
+      const position = kind.encode(low, lane.ahead());
       lane.writtenAtMs = nowMs;
       if (position === lane.written) return;
       const rows = await statement(
@@ -107,6 +108,21 @@ export async function writeCheckpoints<Segment>(
       kind.settled?.([low]);
     });
   }
+}
+
+/** To be called before anything else is written in the transaction: it keeps the lane from changing hands. */
+export async function moveCheckpoint<Segment>(
+  session: Session,
+  database: Database,
+  pipeline: string,
+  { condition, grant }: LogLane<Segment>,
+  position: string,
+): Promise<void> {
+  const rows = await session.rows(
+    `update ${database.tables.lanes} set position = ${quoteLiteral(position)}::jsonb
+     where ${grantCondition(pipeline, grant)} and ${condition} returning 1`,
+  );
+  if (rows.length === 0) throw fenced(pipeline, grant);
 }
 
 /** A log's places mean nothing on another server: its transactions have other numbers. */

@@ -16,6 +16,7 @@ import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
 import { tailKind } from "../tail/tail-kind.ts";
 import { logSource } from "./log-source.ts";
+import { OwedRows } from "./owed-rows.ts";
 
 const ROLE = "relay_role";
 
@@ -126,7 +127,7 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
       from ${table} t`);
     const waiting = new Set<string>();
     for (const { pipeline, position } of lanes.rows) {
-      const isAhead = position === null ? () => false : (await marks.decode(position)).isAhead;
+      const ahead = new OwedRows(marks, position === null ? [] : (await marks.decode(position)).ahead);
       const left = await admin.query<{ id: string; mark: number; type: string }>(
         `select event_id::text as id, id::int as mark, event_type as type from ${table} t
          cross join (select ($1::jsonb ->> 'from')::pg_snapshot as seen, ($1::jsonb ->> 'to')::pg_snapshot as upto) s
@@ -136,7 +137,7 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
         [position, pipeline],
       );
       for (const { id, mark, type } of left.rows) {
-        if (takes(pipeline, type) && !isAhead({ segment: { from: "", to: null }, mark })) waiting.add(id);
+        if (takes(pipeline, type) && !ahead.meet({ segment: { from: "", to: null }, mark })) waiting.add(id);
       }
     }
     return rows.map((row) => ({ ...row, isPassed: !waiting.has(row.id) && !row.isParked }));

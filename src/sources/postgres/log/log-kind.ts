@@ -33,11 +33,11 @@ export interface LogPass<Segment> {
   end(): Promise<void>;
 }
 
-/** What a lane has behind it: everything before `place`, and the rows that `isAhead` knows. */
+/** What a lane has behind it: everything before `place`, and single rows behind that. */
 export interface Checkpoint<Segment> {
   readonly place: LogPlace<Segment>;
-  /** True for a row that was settled before others that lie in front of it. */
-  isAhead(row: LogPlace<Segment>): boolean;
+  /** Rows that were settled before others that lie in front of them; each is told by its `orderOf`. */
+  readonly ahead: readonly LogPlace<Segment>[];
 }
 
 export interface PassRequest<Segment> {
@@ -75,7 +75,10 @@ export interface LogKind<Segment> {
   ): Promise<readonly { readonly type: string; readonly count: number }[]>;
   /** Events by their ids, as they are in the log; absent where they cannot be looked up. Only for ids that are no UUIDs. */
   find?(ids: readonly string[], laneCount: number): Promise<readonly ClaimedEvent[]>;
-  /** A number that orders the rows of a key among all that were ever read; for a table, its position column. */
+  /**
+   * A number of its own for each row, which orders the rows of a key among all that were ever read; for a table, its
+   * position column.
+   */
   orderOf(row: LogPlace<Segment>): bigint;
   /**
    * A select of these rows out of the log itself, so that payloads need not travel; absent where they cannot be read

@@ -2,7 +2,8 @@ import type { Grant } from "../../../ports/queue-store.ts";
 import { quoteLiteral } from "../../../postgres/identifiers.ts";
 import { LIFE } from "../tail/life.ts";
 import { LaneWindow } from "./lane-window.ts";
-import type { Checkpoint, LogPlace, LogRow } from "./log-kind.ts";
+import type { Checkpoint, LogKind, LogPlace, LogRow } from "./log-kind.ts";
+import { OwedRows } from "./owed-rows.ts";
 
 /** Rows of a lane that wait in memory without being in flight; beyond this it reads no further. */
 const LEFT_MAX = 5_000;
@@ -24,7 +25,7 @@ export class LogLane<Segment> {
   readonly window: LaneWindow<Segment>;
   /** Ids that a ledger knows as delivered; the reading has not come by yet. */
   readonly #passed: Set<string>;
-  readonly #isAhead: (row: LogPlace<Segment>) => boolean;
+  readonly #owed: OwedRows<Segment>;
   /** Passed ids that the reading has come by: their notes may go once the checkpoint is behind them. */
   readonly #met = new Set<string>();
   #spentNotes: string[] = [];
@@ -36,11 +37,11 @@ export class LogLane<Segment> {
   /** Writes of the checkpoint come one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor({ grant, checkpoint: { place, isAhead }, life, passed }: TakenLane<Segment>) {
+  constructor(kind: LogKind<Segment>, { grant, checkpoint: { place, ahead }, life, passed }: TakenLane<Segment>) {
     this.grant = grant;
     this.life = life;
     this.window = new LaneWindow(place);
-    this.#isAhead = isAhead;
+    this.#owed = new OwedRows(kind, ahead);
     this.#passed = new Set(passed);
   }
 
@@ -51,7 +52,7 @@ export class LogLane<Segment> {
 
   /** True when the row was delivered before, as checkpoint or ledger tell. */
   isDone(row: LogRow<Segment>): boolean {
-    if (this.#isAhead(row)) return true;
+    if (this.#owed.meet(row)) return true;
     if (!this.#passed.has(row.event.id)) return false;
     this.#met.add(row.event.id);
     return true;
@@ -82,6 +83,16 @@ export class LogLane<Segment> {
     const done = this.#turn.then(work);
     this.#turn = done.catch(() => {});
     return done;
+  }
+
+  /** Rows behind the checkpoint's place that are settled, also those that the reading has not come by yet. */
+  ahead(): readonly LogPlace<Segment>[] {
+    return [...this.#owed.rest(), ...this.window.ahead()];
+  }
+
+  /** The reading came to the present end of the log. */
+  atEnd(): void {
+    this.#owed.clear();
   }
 
   /** Rows that neither are settled nor in flight: shown and not taken, or not shown for now. */

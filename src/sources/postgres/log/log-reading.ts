@@ -1,6 +1,6 @@
 import type { Grant, LaneState, PipelineSpec, Run, RunRequest } from "../../../ports/queue-store.ts";
 import { displayTable, quoteLiteral } from "../../../postgres/identifiers.ts";
-import { laneStateOf, requireGrant, writeSettings } from "../../../postgres/lanes.ts";
+import { laneStateOf } from "../../../postgres/lanes.ts";
 import type { Database } from "../../../postgres/pool.ts";
 import { timelineSql } from "../../../postgres/timeline.ts";
 import { glance, openTransaction, type TransactionSettings, transaction } from "../../../postgres/transaction.ts";
@@ -10,9 +10,9 @@ import { PostgresRun } from "../postgres-run.ts";
 import { RUN_SETTINGS } from "../postgres-store.ts";
 import { runSql } from "../run.sql.ts";
 import { LIFE } from "../tail/life.ts";
-import type { LogKind, LogRow } from "./log-kind.ts";
+import type { LogKind } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
-import { closedKeys, park, parkedIds } from "./parked.ts";
+import { closedKeys, parkedIds } from "./parked.ts";
 
 interface ReadingParts<Segment> {
   readonly database: Database;
@@ -111,24 +111,5 @@ from ${scope.tables.lanes} where ${ofPipeline} and lane in (${lanes}) order by l
       ids: new Set(await parkedIds(session, scope.tables, scope.pipeline, ids)),
       keys: new Set(await closedKeys(session, scope.tables, scope.pipeline, keys)),
     }));
-  };
-
-  readonly park = async (
-    rows: readonly { readonly lane: LogLane<Segment>; readonly row: LogRow<Segment> }[],
-  ): Promise<void> => {
-    const { database, kind, scope } = this.#parts;
-    this.hasParked = true;
-    const settings = writeSettings(database, "parking events", displayTable(scope.shape.name));
-    await transaction(database.pool, settings, async (session) => {
-      for (const lane of new Set(rows.map((it) => it.lane))) {
-        await requireGrant(session, database, scope.pipeline, lane.grant);
-      }
-      const place = { tables: database.tables, pipeline: scope.pipeline, kind };
-      await park(
-        session,
-        place,
-        rows.map(({ row }) => row),
-      );
-    });
   };
 }

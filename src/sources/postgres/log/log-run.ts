@@ -1,6 +1,7 @@
 import { isRelayError } from "../../../core/errors.ts";
 import type { ClaimedEvent, LaneState, Run, RunRequest } from "../../../ports/queue-store.ts";
-import type { LogPass, LogRow } from "./log-kind.ts";
+import type { WindowRow } from "./lane-window.ts";
+import type { LogPass } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 
 /** What a run asks of its store. */
@@ -15,14 +16,15 @@ export interface LogRunHost<Segment> {
     ids: readonly string[],
     keys: readonly string[],
   ): Promise<{ readonly ids: ReadonlySet<string>; readonly keys: ReadonlySet<string> }>;
-  park(rows: readonly { readonly lane: LogLane<Segment>; readonly row: LogRow<Segment> }[]): Promise<void>;
+  /** When it is done the rows are settled, and the lane's checkpoint has them behind it. */
+  park(lane: LogLane<Segment>, rows: readonly WindowRow<Segment>[]): Promise<void>;
   /** The run is over: checkpoints that moved without any event may be written. */
   ended(lanes: readonly LogLane<Segment>[]): Promise<void>;
 }
 
 interface Parking<Segment> {
   readonly lane: LogLane<Segment>;
-  readonly row: LogRow<Segment>;
+  readonly row: WindowRow<Segment>;
 }
 
 /**
@@ -145,7 +147,9 @@ export class LogRun<Segment> implements Run {
     }
     for (const [number, place] of page.heads) {
       const lane = this.#owned.get(number);
-      if (lane !== undefined) lane.window.head = place;
+      if (lane === undefined) continue;
+      lane.window.head = place;
+      if (page.isEnd) lane.atEnd();
     }
     const { shown, left } = await this.#sort(fresh);
     for (const { lane } of left) this.#keepLeft(pass, lane);
@@ -169,7 +173,7 @@ export class LogRun<Segment> implements Run {
       const { event } = it.row;
       const { key } = event;
       const isClosed = key !== null && (this.#closed.has(key) || (found.keys.has(key) && !this.#opened.has(key)));
-      if (found.ids.has(event.id)) it.lane.window.waiting(event.id)!.isSettled = true;
+      if (found.ids.has(event.id)) it.row.isSettled = true;
       else if (isClosed || this.#exceptTypes.has(event.type) || this.#isCrowded(it)) {
         if (key !== null) this.#closed.add(key);
         parking.push(it);
@@ -187,8 +191,12 @@ export class LogRun<Segment> implements Run {
   }
 
   async #park(rows: readonly Parking<Segment>[]): Promise<void> {
-    await this.#host.park(rows);
-    for (const { lane, row } of rows) lane.window.waiting(row.event.id)!.isSettled = true;
+    for (const [lane, ofLane] of Map.groupBy(rows, (it) => it.lane)) {
+      await this.#host.park(
+        lane,
+        ofLane.map(({ row }) => row),
+      );
+    }
   }
 
   async #find(rows: readonly Parking<Segment>[]) {

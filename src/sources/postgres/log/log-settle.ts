@@ -67,7 +67,7 @@ async function write<Segment>(
   const settings = writeSettings(database, "settling", place.table);
   const { low } = lane.window;
   const notes = lane.spentNotes;
-  const position = kind.encode(low, lane.window.ahead());
+  const position = kind.encode(low, lane.ahead());
   const fence = fenceSql(database.tables, pipeline, { ...settlement, log: { position, condition: lane.condition } });
   const { failed, grant, releasedHolds, suspects } = settlement;
   const rest = [elsewhere, failed, notes, releasedHolds, suspects];

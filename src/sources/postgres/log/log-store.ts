@@ -26,11 +26,13 @@ import type { PendingScope } from "../pending-condition.ts";
 import { probeSql } from "../probe.sql.ts";
 import { reviewHolds } from "../review-holds.ts";
 import { readCheckpoints, requireHome, takeCheckpoints, writeCheckpoints } from "./checkpoints.ts";
+import type { WindowRow } from "./lane-window.ts";
 import type { LogKind, LogPlace, PassRequest } from "./log-kind.ts";
 import { LogLane } from "./log-lane.ts";
 import { LogReading } from "./log-reading.ts";
 import { LogRun } from "./log-run.ts";
 import { settleLog } from "./log-settle.ts";
+import { parkOnTheWay } from "./park-on-the-way.ts";
 import { closedKeys } from "./parked.ts";
 import { parkedShape } from "./parked-shape.ts";
 import type { WakeUp } from "./wake-up.ts";
@@ -103,7 +105,7 @@ export class LogStore<Segment> implements QueueStore {
     const grants = taken.map(({ grant }) => grant);
     for (const { lane } of grants) this.#lanes.delete(lane);
     for (const lane of await takeCheckpoints(database, scope.pipeline, kind, grants)) {
-      this.#lanes.set(lane.grant.lane, new LogLane(lane));
+      this.#lanes.set(lane.grant.lane, new LogLane(kind, lane));
     }
     return taken;
   }
@@ -144,7 +146,11 @@ export class LogStore<Segment> implements QueueStore {
         return reading.hasParked;
       },
       findParked: reading.findParked,
-      park: reading.park,
+      park: (lane: LogLane<Segment>, rows: readonly WindowRow<Segment>[]) => {
+        reading.hasParked = true;
+        const { database, kind, spec, table } = this.#parts;
+        return parkOnTheWay({ database, kind, pipeline: spec.name, table }, lane, rows);
+      },
       ended: (some: readonly LogLane<Segment>[]) => this.#writeIdle(some),
     };
     return new LogRun(host, states, lanes, request);
@@ -209,7 +215,7 @@ export class LogStore<Segment> implements QueueStore {
     for (const { lane, checkpoint } of await readCheckpoints(database, spec.name, kind)) {
       const own = this.#lanes.get(lane);
       heads.set(lane, own?.window.low ?? checkpoint.place);
-      done += own?.window.ahead().length ?? 0;
+      done += own?.ahead().length ?? 0;
     }
     done += await this.#behindTheDead();
     const log = await kind.backlog({ heads, laneCount: scope.laneCount }, BACKLOG_EXACT_MAX + 1);

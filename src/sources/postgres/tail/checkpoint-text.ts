@@ -16,8 +16,8 @@ export function writePlace(
   { segment, mark }: LogPlace<Difference>,
   ahead: readonly { readonly mark: number }[],
 ): string {
-  const { from, to, owed = [] } = segment;
-  const marks = [...owed, ...ahead.map((row) => row.mark)];
+  const { from, to } = segment;
+  const marks = ahead.map((row) => row.mark);
   return JSON.stringify({ from, to, after: String(mark), ahead: encodeMarks(marks) });
 }
 

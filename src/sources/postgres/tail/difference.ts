@@ -9,11 +9,6 @@ export interface Difference {
   readonly to: string | null;
   /** The server's life in which this was read or found written down; never written itself. See `life.ts`. */
   readonly life?: string;
-  /**
-   * Positions that the lane's last checkpoint lists as settled and that the reading has not come by since: whoever
-   * writes the next one must list them again. Shared by all places of a lane.
-   */
-  readonly owed?: Set<number>;
 }
 
 /** Before every transaction; also of rows that are older than the column. */

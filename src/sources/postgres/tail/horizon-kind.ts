@@ -82,9 +82,8 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
       const cause = "Another table stands in its place, or an older copy of it.";
       throw new RelayError("LOG_LOST", `${what} ${place.mark}, the table ends at ${row[0]}. ${cause}`);
     }
-    const owed = ahead.size > 0 ? { owed: new Set(ahead) } : {};
-    const segment = { from: BEGINNING, to: null, life: row?.[1] ?? "", ...owed };
-    return { place: { segment, mark: place.mark }, isAhead: ({ mark }) => ahead.has(mark) };
+    const segment = { from: BEGINNING, to: null, life: row?.[1] ?? "" };
+    return { place: { segment, mark: place.mark }, ahead: [...ahead].map((mark) => ({ segment, mark })) };
   }
 
   async open(request: PassRequest<Difference>): Promise<HorizonPass> {

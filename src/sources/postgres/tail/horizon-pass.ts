@@ -1,7 +1,6 @@
 import type { LogPage, LogPass, LogPlace, LogRow, PassRequest } from "../log/log-kind.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
 import { lifeOver } from "./life.ts";
-import { movedTo, shownTo } from "./tail-pass.ts";
 import type { TailReader } from "./tail-reader.ts";
 
 /** One reading of the table along its positions, up to what is final by then. */
@@ -37,14 +36,13 @@ export class HorizonPass implements LogPass<Difference> {
       const { life } = place.segment;
       if (life !== undefined && page.life !== "" && life !== page.life) throw lifeOver(this.#table);
       before.set(lane, place);
-      const isFurther = place.mark >= mark;
-      this.#places.set(lane, isFurther ? place : movedTo({ segment: { ...place.segment }, mark }, place));
+      if (place.mark < mark) this.#places.set(lane, { segment: place.segment, mark });
     }
     const rows: LogRow<Difference>[] = [];
     for (const row of page.rows) {
       const place = before.get(row.event.lane);
       if (place === undefined || row.mark <= place.mark) continue;
-      rows.push(shownTo(place, { ...row, segment: place.segment }));
+      rows.push({ ...row, segment: place.segment });
     }
     return { rows, heads: new Map(this.#places), isEnd: false };
   }

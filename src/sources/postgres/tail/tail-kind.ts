@@ -81,9 +81,8 @@ class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
       const cause = "Another database was restored in its place, or an older copy of this one.";
       throw new RelayError("LOG_LOST", `${what} ${to ?? from}, the server at transaction ${row?.[1]}. ${cause}`);
     }
-    const owed = ahead.size > 0 ? { owed: new Set(ahead) } : {};
-    const segment = { ...place.segment, life: row[2] ?? "", ...owed };
-    return { place: { segment, mark: place.mark }, isAhead: ({ mark }) => ahead.has(mark) };
+    const segment = { ...place.segment, life: row[2] ?? "" };
+    return { place: { segment, mark: place.mark }, ahead: [...ahead].map((mark) => ({ segment, mark })) };
   }
 
   async open(request: PassRequest<Difference>): Promise<TailPass> {

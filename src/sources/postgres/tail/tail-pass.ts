@@ -38,7 +38,7 @@ export class TailPass implements LogPass<Difference> {
     const rows: LogRow<Difference>[] = [];
     for (const row of page.rows) {
       const place = before.get(row.event.lane);
-      if (place !== undefined && row.mark > place.mark) rows.push(shownTo(place, row));
+      if (place !== undefined && row.mark > place.mark) rows.push(row);
     }
     return { rows, heads: new Map(this.#places), isEnd: this.#nextStretch() === null };
   }
@@ -71,16 +71,7 @@ export class TailPass implements LogPass<Difference> {
 }
 
 /** Where a lane stands after a page of its group; one that was further on already stays there. */
-export function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): LogPlace<Difference> {
-  const { owed } = before.segment;
+function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): LogPlace<Difference> {
   const isBehind = place.segment.to === null;
-  const segment = owed === undefined || owed.size === 0 ? place.segment : { ...place.segment, owed };
-  return { segment, mark: isBehind ? place.mark : Math.max(place.mark, before.mark) };
-}
-
-/** From here on the row is known to whoever reads it, and owed no longer. */
-export function shownTo({ segment: { owed } }: LogPlace<Difference>, row: LogRow<Difference>): LogRow<Difference> {
-  if (owed === undefined || owed.size === 0) return row;
-  owed.delete(row.mark);
-  return { ...row, segment: { ...row.segment, owed } };
+  return isBehind || place.mark >= before.mark ? place : { ...place, mark: before.mark };
 }

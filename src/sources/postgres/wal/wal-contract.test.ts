@@ -12,10 +12,11 @@ import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
 import type { LogRow } from "../log/log-kind.ts";
 import { logSource } from "../log/log-source.ts";
+import { OwedRows } from "../log/owed-rows.ts";
 import { slotName } from "./slot.ts";
 import { typeMatcher } from "./type-matcher.ts";
 import { walKind } from "./wal-kind.ts";
-import { readPlace, type WalSegment } from "./wal-place.ts";
+import { orderOf, readPlace, type WalSegment } from "./wal-place.ts";
 
 /** The log comes in one line, and so it is read by one. */
 const SEVERAL_LANES =
@@ -142,13 +143,14 @@ function subjectOf(
     for (const { pipeline, position } of lanes.rows) {
       const noted = await texts(`select event_id as id from ${own.passed} where pipeline = '${pipeline}'`);
       const written = position === null ? null : readPlace(position);
+      const isAhead = new OwedRows({ orderOf }, written?.ahead ?? []);
       const takes = typeMatcher(filters.get(pipeline) ?? null);
       for (const row of rows) {
         const { lsn } = row.segment;
         const isBehind =
           written !== null &&
           (lsn < written.place.segment.lsn || (lsn === written.place.segment.lsn && row.mark <= written.place.mark));
-        const isDone = isBehind || (written?.isAhead(row) ?? false) || noted.has(row.event.id);
+        const isDone = isBehind || isAhead.meet(row) || noted.has(row.event.id);
         if (!isDone && takes(row.event)) waiting.add(row.event.id);
       }
     }

@@ -12,7 +12,7 @@ import { typeMatcher } from "./type-matcher.ts";
 import { Untaken } from "./untaken.ts";
 import { CONFIRM_AFTER_MS, type WalOptions } from "./wal-options.ts";
 import { EMPTY_PASS, WalPass } from "./wal-pass.ts";
-import { isSamePlace, readPlace, type WalPlace, type WalSegment, writePlace } from "./wal-place.ts";
+import { isSamePlace, orderOf, readPlace, type WalPlace, type WalSegment, writePlace } from "./wal-place.ts";
 import { firstPlace, setUp, type WalSetup } from "./wal-setup.ts";
 import { WalStream } from "./wal-stream.ts";
 
@@ -73,7 +73,7 @@ export class WalKind implements LogKind<WalSegment> {
     const { place, switchLsn } = await this.#presentPlace(null, written.place, written.system);
     // What was read beyond the point of a promotion never happened: other rows stand at those places now.
     const isPast = ({ segment }: WalPlace) => switchLsn === null || segment.lsn < switchLsn;
-    return { place, isAhead: (row) => isPast(row) && written.isAhead(row) };
+    return { place, ahead: written.ahead.filter(isPast) };
   }
 
   async open({ heads }: PassRequest<WalSegment>): Promise<LogPass<WalSegment>> {
@@ -126,7 +126,7 @@ export class WalKind implements LogKind<WalSegment> {
   }
 
   orderOf({ mark, segment }: LogPlace<WalSegment>): bigint {
-    return (segment.lsn << 32n) | BigInt(mark);
+    return orderOf({ mark, segment });
   }
 
   settled(places: readonly WalPlace[]): void {

@@ -18,7 +18,7 @@ interface WrittenPlace {
   /** The cluster that it was read from. */
   readonly system: string;
   readonly place: WalPlace;
-  isAhead(row: WalPlace): boolean;
+  readonly ahead: readonly WalPlace[];
 }
 
 /** A place between two transactions: nothing of what begins there has been read. */
@@ -49,12 +49,14 @@ export function readPlace(written: string): WrittenPlace {
   try {
     const { ahead = {}, index, lsn, system, timeline } = JSON.parse(written) as WrittenFields;
     if (!Number.isSafeInteger(index) || index < 0 || !Number.isSafeInteger(timeline)) throw new SyntaxError("no place");
-    const runs = new Map(Object.entries(ahead).map(([name, list]) => [parseLsn(name), list]));
-    return {
-      system,
-      place: { segment: { lsn: parseLsn(lsn), timeline, committedAtMs: null }, mark: index },
-      isAhead: ({ mark, segment }) => runs.get(segment.lsn)?.some(([from, to]) => from <= mark && mark <= to) ?? false,
-    };
+    const rows = Object.entries(ahead).flatMap(([name, runs]) => {
+      const segment = { lsn: parseLsn(name), timeline, committedAtMs: null };
+      return runs.flatMap(([from, to]) =>
+        Array.from({ length: to - from + 1 }, (_, at) => ({ segment, mark: from + at })),
+      );
+    });
+    const place = { segment: { lsn: parseLsn(lsn), timeline, committedAtMs: null }, mark: index };
+    return { system, place, ahead: rows };
   } catch (error) {
     const what = `The checkpoint ${written.slice(0, 200)} is no place in the write-ahead log`;
     throw new RelayError("LOG_LOST", what, { cause: error });
@@ -67,6 +69,11 @@ interface WrittenFields {
   readonly lsn: string;
   readonly index: number;
   readonly ahead?: Readonly<Record<string, readonly (readonly [number, number])[]>>;
+}
+
+/** The commits' order, then the order within each. */
+export function orderOf({ mark, segment }: WalPlace): bigint {
+  return (segment.lsn << 32n) | BigInt(mark);
 }
 
 export function isSamePlace(left: WalPlace, right: WalPlace): boolean {

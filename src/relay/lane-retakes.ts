@@ -1,0 +1,40 @@
+import type { PipelineContext } from "./context.ts";
+
+/**
+ * When a lane that was lost may be taken again. One that is lost again and again without a single write in between
+ * would send the same events each time, so the pauses grow.
+ */
+export class LaneRetakes {
+  readonly #context: PipelineContext;
+  readonly #lanes = new Map<number, { readonly pauseMs: number; readonly fromMs: number }>();
+
+  constructor(context: PipelineContext) {
+    this.#context = context;
+  }
+
+  lost(lane: number): void {
+    const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
+    const pauseMs = Math.min(backoffMaxMs, 2 * (this.#lanes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
+    this.#lanes.set(lane, { pauseMs, fromMs: this.#now() + pauseMs });
+  }
+
+  /** Something of it was written. */
+  settled(lane: number): void {
+    this.#lanes.delete(lane);
+  }
+
+  isPausing(lane: number): boolean {
+    return (this.#lanes.get(lane)?.fromMs ?? 0) > this.#now();
+  }
+
+  /** Until the next of those that nobody here has may be taken; Infinity when there is none. */
+  untilNextMs(isOwned: (lane: number) => boolean): number {
+    const nowMs = this.#now();
+    const waiting = [...this.#lanes].filter(([lane, { fromMs }]) => !isOwned(lane) && fromMs > nowMs);
+    return Math.max(1, Math.min(...waiting.map(([, { fromMs }]) => fromMs - nowMs)));
+  }
+
+  #now(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}

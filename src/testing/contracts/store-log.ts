@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { BYTES_MAX, type Stage, type StoreRule, storeCases } from "./store-stage.ts";
+
+const isLog: StoreRule[2] = ({ isLog = false }) => isLog;
+
+/** An owner dies in the midst of a run that parked these two; returns the next one. */
+async function parkedOnTheWay(stage: Stage) {
+  await stage.write("a1 b1");
+  const first = await stage.own();
+  const dies = async () => {
+    await first.die();
+    return await stage.own();
+  };
+  return await first.inRun(
+    async (run) => {
+      assert.deepEqual(await run.next(10, BYTES_MAX), []);
+      return await dies();
+    },
+    { exceptTypes: ["t"] },
+  );
+}
+
+/** What is settled behind a log's checkpoint, and what waits beside the log. */
+export const logCases = storeCases([
+  [
+    "A2 D9 what was settled ahead of others stays so, also when an owner settles before it has read that far",
+    async (stage) => {
+      await stage.write("a1 b1 c1 d1");
+      const first = await stage.own();
+      await first.read();
+      await first.settle({ delivered: stage.ids("b1 c1") });
+      await first.die();
+      const second = await stage.own();
+      await second.settle({ delivered: stage.ids("a1"), ledger: "heal", batch: 5n });
+      await second.die();
+      assert.equal(await (await stage.own()).sees(), "d1");
+    },
+    isLog,
+  ],
+  [
+    "A2 D9 an event that a run parked comes from beside the log, and from there alone",
+    async (stage) => {
+      const second = await parkedOnTheWay(stage);
+      const seen = await second.inRun(async (run) => {
+        const page = await run.next(10, BYTES_MAX);
+        await second.settle({ delivered: page.map(({ id }) => id) });
+        return page;
+      });
+      assert.deepEqual([stage.show(seen), await second.sees()], ["a1 b1", ""]);
+    },
+    isLog,
+  ],
+  [
+    "A2 D9 an event that a run parked and a ledger knows as delivered comes no more",
+    async (stage) => {
+      const second = await parkedOnTheWay(stage);
+      await second.settle({ delivered: stage.ids("a1 b1"), ledger: "heal", batch: 5n });
+      assert.equal(await second.sees(), "");
+    },
+    isLog,
+  ],
+]);
