@@ -15,7 +15,11 @@ export interface DebeziumRun {
   readonly slot: string;
   /** Large batches, short pauses and a small linger, instead of the defaults. */
   readonly tuned: boolean;
+  /** Columns with other names than those of the flag table. */
+  readonly fields?: { readonly id: string; readonly key: string; readonly route: string };
 }
+
+const FLAG_FIELDS = { id: "id", key: "aggregate_id", route: "aggregate_type" };
 
 export interface Debezium extends AsyncDisposable {
   /** Rejected when it ends by itself. */
@@ -33,7 +37,9 @@ const TUNING = {
 
 /** Before the rows are written: what is to be read from the log, and from where on. */
 export async function createSlots(postgres: PostgresServer, slots: readonly string[]): Promise<void> {
-  await postgres.query(`create publication ${PUBLICATION} for all tables with (publish = 'insert')`);
+  await postgres.query(
+    `create publication ${PUBLICATION} for all tables with (publish = 'insert', publish_via_partition_root = true)`,
+  );
   for (const slot of slots) await postgres.query("select pg_create_logical_replication_slot($1, 'pgoutput')", [slot]);
 }
 
@@ -72,6 +78,7 @@ export async function startDebezium(run: DebeziumRun): Promise<Debezium> {
 }
 
 function settingsOf(run: DebeziumRun, folder: string, httpPort: number): Record<string, string | number> {
+  const { fields = FLAG_FIELDS } = run;
   const text = "org.apache.kafka.common.serialization.StringSerializer";
   return {
     "quarkus.http.host": "127.0.0.1",
@@ -104,12 +111,12 @@ function settingsOf(run: DebeziumRun, folder: string, httpPort: number): Record<
     "debezium.source.table.include.list": "public.outbox",
     "debezium.transforms": "outbox",
     "debezium.transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
-    "debezium.transforms.outbox.table.field.event.id": "id",
-    "debezium.transforms.outbox.table.field.event.key": "aggregate_id",
+    "debezium.transforms.outbox.table.field.event.id": fields.id,
+    "debezium.transforms.outbox.table.field.event.key": fields.key,
     "debezium.transforms.outbox.table.field.event.payload": "payload",
     "debezium.transforms.outbox.table.fields.additional.placement":
       "correlation_id:header:correlation-id,created_at:header:created-at",
-    "debezium.transforms.outbox.route.by.field": "aggregate_type",
+    "debezium.transforms.outbox.route.by.field": fields.route,
     "debezium.transforms.outbox.route.topic.replacement": run.topic,
   };
 }

@@ -14,6 +14,8 @@ export interface ScenarioOptions {
   readonly only: string;
   /** Measure other relays beside ours, where the scenario knows some. */
   readonly peers: boolean;
+  /** Measure with very many rows pending too, which takes minutes to write. */
+  readonly growth: boolean;
   readonly say: (line: string) => void;
 }
 

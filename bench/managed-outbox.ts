@@ -13,6 +13,11 @@ export const MANAGED_ROWS = `select event_id::text, correlation_id,
     to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), event_key, payload
   from public.outbox order by id`;
 
+/** Of one event with the number `n`. */
+export const MANAGED_INSERT = `insert into public.outbox (event_type, event_key, payload, correlation_id)
+  select 'order.created', md5(($1::int % 1000)::text), '{"n":' || $1::int || ',"x":"' || repeat('x', 170) || '"}',
+    gen_random_uuid()::text`;
+
 /** A fresh managed outbox with events that nobody has read. */
 export async function fillManaged(postgres: PostgresServer, options: FillOptions): Promise<void> {
   await postgres.query("drop table if exists public.outbox cascade");

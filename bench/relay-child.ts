@@ -54,7 +54,7 @@ const relay = createRelay({
   sources: [telemetry?.source(source, "out") ?? source],
   destinations: { out: telemetry?.publisher(publisher) ?? publisher },
   ...(kafka ? { routes: [{ destination: "out", topic: () => kafka.topic }] } : {}),
-  limits: { ...(kafka?.transactionSize ? { transactionSize: kafka.transactionSize } : {}), ...JSON.parse(process.env.BENCH_LIMITS ?? "{}") },
+  ...(kafka?.transactionSize ? { limits: { transactionSize: kafka.transactionSize } } : {}),
 });
 const TROUBLES = [
   "SourceBroken",
@@ -77,8 +77,9 @@ const watch = setInterval(() => {
 let startedMs = performance.now();
 let cpu = process.cpuUsage();
 const startedAtMs = performance.timeOrigin + startedMs;
-const report = await relay.drain();
-if (report.deadLetters + report.retrying + report.unreachable.length + report.broken.length > 0) {
+const report = until === "told to stop" ? null : await relay.drain();
+if (report === null) await relay.start();
+else if (report.deadLetters + report.retrying + report.unreachable.length + report.broken.length > 0) {
   process.stderr.write(`not everything was delivered: ${JSON.stringify(report)}\n`);
 }
 if (until === "told to stop") await toldToStop;

@@ -2,6 +2,7 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { missingHeapFlags } from "../src/cli/heap-limits.ts";
 import { grantsFor } from "../src/postgres/grants.ts";
 import { migrateUp } from "../src/postgres/migrations/migrate.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
@@ -11,8 +12,6 @@ import type { RelayResult, RelayRun, SourceKind } from "./relay-order.ts";
 const ROLE = "relay_bench";
 /** The compiled program, as it ships: stripping types at run time costs memory of its own. */
 const CHILD = fileURLToPath(new URL("../dist/bench/bench/relay-child.js", import.meta.url));
-/** As for a container with 256 MB; without them V8 takes what the machine has. */
-const HEAP_LIMITS = () => (process.env.BENCH_HEAP ?? "--max-semi-space-size=32 --max-old-space-size=128").split(" ");
 
 export async function compileRelay(): Promise<void> {
   const project = fileURLToPath(new URL("./tsconfig.json", import.meta.url));
@@ -43,7 +42,7 @@ export async function startRelay(
   const table = run.kind === "openoutbox" ? "public.openoutbox_events" : "public.outbox";
   await resetProgress(postgres, table, run.kind);
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
-  const child = spawn(process.execPath, [...HEAP_LIMITS(), CHILD], {
+  const child = spawn(process.execPath, [...missingHeapFlags([], ""), CHILD], {
     env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -19,13 +19,14 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   publishers,
 };
 
-const USAGE = `npm run bench -- <scenario> [--json] [--only part] [--scale 0.1] [--peers]
+const USAGE = `npm run bench -- <scenario> [--json] [--only part] [--scale 0.1] [--peers] [--growth]
 
 Scenarios: ${Object.keys(SCENARIOS).join(", ")}
   --json    figures as JSON on standard output
   --only    only the parts whose name contains this
   --scale   a share of the rows, for a quick look; the goals are meant for 1
-  --peers   drain-kafka: also Debezium Server, which is downloaded once (780 MB)`;
+  --peers   drain-kafka, drain-log: also Debezium Server, which is downloaded once (780 MB)
+  --growth  drain-log: also with 10 million rows pending`;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -34,6 +35,7 @@ const { values, positionals } = parseArgs({
     only: { type: "string", default: "" },
     scale: { type: "string", default: "1" },
     peers: { type: "boolean", default: false },
+    growth: { type: "boolean", default: false },
   },
 });
 const scenario = SCENARIOS[positionals[0] ?? ""];
@@ -44,7 +46,7 @@ if (scenario === undefined || !(scale > 0)) {
 }
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
-const figures: Figure[] = await scenario({ scale, only: values.only, peers: values.peers, say });
+const figures: Figure[] = await scenario({ scale, only: values.only, peers: values.peers, growth: values.growth, say });
 if (values.json) process.stdout.write(`${JSON.stringify({ machine: machine(), scale, figures }, null, 2)}\n`);
 else printFigures(figures);
 process.exitCode = figures.some((figure) => figure.met === false) ? 1 : 0;

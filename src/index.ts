@@ -11,6 +11,7 @@ export type * from "./ports/publisher.ts";
 export type * from "./ports/queue-store.ts";
 export type * from "./ports/technical-events.ts";
 export { grantsFor } from "./postgres/grants.ts";
+export { managedTableSql } from "./postgres/managed/managed-table.sql.ts";
 export { migrateDown, migrateUp, migrationStatus, sqlOf } from "./postgres/migrations/migrate.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./postgres/pool.ts";
 export { memoryPublisher } from "./publishers/memory/memory-publisher.ts";
@@ -28,6 +29,14 @@ export {
 export type { Route } from "./routing/routes.ts";
 export { memorySource } from "./sources/memory/memory-source.ts";
 export { openOutboxSource } from "./sources/openoutbox/openoutbox-source.ts";
+export {
+  type EventTableOptions,
+  eventTableSource,
+  type ManagedOutboxOptions,
+  managedOutboxSource,
+  type WalSourceOptions,
+  walSource,
+} from "./sources/postgres/log-sources.ts";
 export { type PostgresSourceOptions, postgresSource } from "./sources/postgres/postgres-source.ts";
 export { discoverTables } from "./sources/postgres/table-discovery.ts";
 export { memoryTechnicalEventStore } from "./telemetry/memory-technical-event-store.ts";

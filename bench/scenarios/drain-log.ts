@@ -1,18 +1,23 @@
 import { type BenchServers, startBenchServers } from "../bench-servers.ts";
 import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
 import { countArrivals, inspectTopic, requireEachOnce } from "../kafka-consumer.ts";
-import { fillManaged, MANAGED_ROWS, rawRead } from "../managed-outbox.ts";
+import { fillManaged, MANAGED_INSERT, MANAGED_ROWS, rawRead } from "../managed-outbox.ts";
 import { measureParts } from "../measure-parts.ts";
 import { messagesOf, rawSend } from "../raw-kafka.ts";
 import type { KafkaTarget, SourceKind } from "../relay-order.ts";
-import { runRelay } from "../relay-run.ts";
+import { runRelay, startRelay } from "../relay-run.ts";
+import { drainLogBesidePeers } from "./drain-log-peers.ts";
+import { latencyOf } from "./latency.ts";
 
 const ROWS = 500_000;
 const KEYS = 20_000;
 const ROUNDS = 2;
 const RAW_SENDS = [2, 4];
 const TRANSACTION_SIZE = 5_000;
+const GROWTH = { counted: 200_000, pending: [210_000, 10_000_000] } as const;
 const RSS_GOALS = { 200: 150, 1000: 256 } as const;
+
+const MANAGED_TABLE = { kind: "managed", fill: fillManaged, insert: MANAGED_INSERT } as const;
 
 export type LogStage = ScenarioOptions & Pick<BenchServers, "postgres" | "kafka" | "freshTopic">;
 
@@ -31,8 +36,40 @@ export const drainLog: Scenario = async (options) => {
   return await measureParts(options, {
     "200 B": () => drain(stage, 200),
     "1 KB": () => drain(stage, 1_000),
+    "latency, plain": () => latencyOf(servers, MANAGED_TABLE, "at-least-once", options.scale),
+    "latency, exactly once": () => latencyOf(servers, MANAGED_TABLE, "exactly-once", options.scale),
+    ...(options.growth ? { growth: () => grow(stage) } : {}),
+    ...(options.peers ? { peers: () => drainLogBesidePeers(stage) } : {}),
   });
 };
+
+/** What waits behind must cost nothing: the same first events, once with few behind them and once with very many. */
+async function grow(stage: LogStage): Promise<Figure[]> {
+  const count = Math.round(GROWTH.counted * stage.scale);
+  const speeds: number[] = [];
+  let rssMb = 0;
+  for (const pending of GROWTH.pending) {
+    await fillManaged(stage.postgres, { rows: Math.round(pending * stage.scale), payloadBytes: 200, keys: KEYS });
+    await using topic = await stage.freshTopic();
+    using consumer = countArrivals(stage.kafka.brokers, topic.name, count);
+    const target = { brokers: stage.kafka.brokers, topic: topic.name, service: topic.name };
+    const kafka = { ...target, delivery: "at-least-once" as const };
+    const relay = await startRelay(stage.postgres, { kind: "managed", until: "told to stop", kafka });
+    const reachedMs = (await consumer.all).reachedMs(1);
+    relay.stop();
+    const result = await relay.result;
+    rssMb = result.rssMb;
+    speeds.push((count / (reachedMs - result.startedAtMs)) * 1_000);
+    stage.say(`  ${pending} pending: ${Math.round(speeds.at(-1)!)} events/s, ${Math.round(rssMb)} MB`);
+  }
+  const [few, many] = speeds as [number, number];
+  return [
+    measured(`${count} events, few pending`, few, "events/s"),
+    measured(`${count} events, 10 M pending`, many, "events/s"),
+    atMost("fall", (1 - many / few) * 100, "%", 10),
+    atMost("peak RSS, 10 M pending", rssMb, "MB", RSS_GOALS[200]),
+  ];
+}
 
 /** Everything in turn, in every round the other way round, because the machine's mood changes; the best of each. */
 async function drain(stage: LogStage, payloadBytes: 200 | 1_000): Promise<Figure[]> {

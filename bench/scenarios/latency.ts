@@ -1,9 +1,10 @@
+import type { PostgresServer } from "../../test/servers/postgres.ts";
 import { until } from "../../test/servers/until.ts";
 import { type BenchServers, startBenchServers } from "../bench-servers.ts";
 import { atMost, type Figure, measured, type Scenario } from "../figure.ts";
 import { inspectTopic, watchArrivals } from "../kafka-consumer.ts";
-import { fillTable } from "../outbox-tables.ts";
-import type { KafkaTarget } from "../relay-order.ts";
+import { type FillOptions, fillTable } from "../outbox-tables.ts";
+import type { KafkaTarget, SourceKind } from "../relay-order.ts";
 import { startRelay } from "../relay-run.ts";
 import { type WrittenEvent, writeSteadily } from "../steady-writer.ts";
 
@@ -27,37 +28,60 @@ export const latency: Scenario = async (options) => {
   for (const delivery of ["at-least-once", "exactly-once"] as const) {
     if (!delivery.includes(options.only)) continue;
     options.say(`measuring: ${delivery}`);
-    const { events, twice } = await measure(servers, delivery, MEASURED_SECONDS * options.scale);
-    const goals = GOALS[delivery];
-    const afterCommit = events.map(({ arrivedMs, committedMs }) => arrivedMs - committedMs);
-    const afterInsert = events.map(({ arrivedMs, sentMs }) => arrivedMs - sentMs);
-    figures.push(
-      measured(`${delivery}: events`, events.length, "events"),
-      atMost(`${delivery}: commit to consumer, p50`, percentile(afterCommit, 50), "ms", goals.p50),
-      atMost(`${delivery}: commit to consumer, p99`, percentile(afterCommit, 99), "ms", goals.p99),
-      measured(`${delivery}: commit to consumer, longest`, percentile(afterCommit, 100), "ms"),
-      measured(`${delivery}: insert to consumer, p50`, percentile(afterInsert, 50), "ms"),
-      measured(`${delivery}: insert to consumer, p99`, percentile(afterInsert, 99), "ms"),
-      delivery === "exactly-once"
-        ? atMost(`${delivery}: arrived twice`, twice, "events", 0)
-        : measured(`${delivery}: arrived twice`, twice, "events"),
-    );
+    figures.push(...(await latencyOf(servers, FLAG, delivery, options.scale)));
   }
   return figures;
 };
 
-async function measure(servers: BenchServers, delivery: KafkaTarget["delivery"], seconds: number) {
+/** A table with its way to be filled and to be written to. */
+export interface WrittenTable {
+  readonly kind: SourceKind;
+  fill(postgres: PostgresServer, options: FillOptions): Promise<void>;
+  readonly insert?: string;
+}
+
+const FLAG: WrittenTable = { kind: "flag", fill: (postgres, options) => fillTable(postgres, "flag", options) };
+
+export async function latencyOf(
+  servers: Omit<BenchServers, keyof AsyncDisposable>,
+  table: WrittenTable,
+  delivery: KafkaTarget["delivery"],
+  scale: number,
+): Promise<Figure[]> {
+  const { events, twice } = await measure(servers, table, delivery, MEASURED_SECONDS * scale);
+  const goals = GOALS[delivery];
+  const afterCommit = events.map(({ arrivedMs, committedMs }) => arrivedMs - committedMs);
+  const afterInsert = events.map(({ arrivedMs, sentMs }) => arrivedMs - sentMs);
+  return [
+    measured(`${delivery}: events`, events.length, "events"),
+    atMost(`${delivery}: commit to consumer, p50`, percentile(afterCommit, 50), "ms", goals.p50),
+    atMost(`${delivery}: commit to consumer, p99`, percentile(afterCommit, 99), "ms", goals.p99),
+    measured(`${delivery}: commit to consumer, longest`, percentile(afterCommit, 100), "ms"),
+    measured(`${delivery}: insert to consumer, p50`, percentile(afterInsert, 50), "ms"),
+    measured(`${delivery}: insert to consumer, p99`, percentile(afterInsert, 99), "ms"),
+    delivery === "exactly-once"
+      ? atMost(`${delivery}: arrived twice`, twice, "events", 0)
+      : measured(`${delivery}: arrived twice`, twice, "events"),
+  ];
+}
+
+async function measure(
+  servers: Omit<BenchServers, keyof AsyncDisposable>,
+  table: WrittenTable,
+  delivery: KafkaTarget["delivery"],
+  seconds: number,
+) {
   const { postgres, kafka } = servers;
-  await fillTable(postgres, "flag", { rows: WARM_UP.drainedEvents, payloadBytes: 200, keys: 1_000 });
+  await table.fill(postgres, { rows: WARM_UP.drainedEvents, payloadBytes: 200, keys: 1_000 });
   await using topic = await servers.freshTopic();
   const arrivals = new ArrivalTimes();
   await using _consumer = watchArrivals(kafka.brokers, topic.name, (value, atMs) => arrivals.add(value, atMs));
   const target = { brokers: kafka.brokers, topic: topic.name, service: topic.name, delivery };
-  const relay = await startRelay(postgres, { kind: "flag", until: "told to stop", kafka: target });
+  const relay = await startRelay(postgres, { kind: table.kind, until: "told to stop", kafka: target });
   const work = async () => {
     await until("the rows before are drained", () => arrivals.records >= WARM_UP.drainedEvents, 120_000);
     arrivals.begin();
-    const written = await writeSteadily(postgres.url, EVENTS_PER_SECOND, WARM_UP.seconds + seconds);
+    const written = await writeSteadily(postgres.url, EVENTS_PER_SECOND, WARM_UP.seconds + seconds, table.insert);
     await until("all events are at the consumer", () => arrivals.firstMs.size === written.length);
     return written;
   };

@@ -8,11 +8,11 @@ import { progressLine, showProgress } from "./progress.ts";
 import { resultOf } from "./run-once.ts";
 
 test("A19 the heap's limits are added unless somebody has set them", () => {
-  const both = ["--max-semi-space-size=32", "--max-old-space-size=128"];
-  assert.deepEqual(missingHeapFlags([], ""), both);
-  assert.deepEqual(missingHeapFlags(["--max_old_space_size=512"], ""), ["--max-semi-space-size=32"]);
-  assert.deepEqual(missingHeapFlags([], "--enable-source-maps --max-old-space-size=64"), ["--max-semi-space-size=32"]);
-  assert.deepEqual(missingHeapFlags(both, ""), []);
+  const all = ["--max-semi-space-size=16", "--max-old-space-size=128", "--initial-old-space-size=128"];
+  assert.deepEqual(missingHeapFlags([], ""), all);
+  assert.deepEqual(missingHeapFlags(["--max_old_space_size=512"], ""), [all[0], all[2]]);
+  assert.deepEqual(missingHeapFlags([], "--enable-source-maps --max-old-space-size=64"), [all[0], all[2]]);
+  assert.deepEqual(missingHeapFlags(all, ""), []);
 });
 
 const DONE: DrainReport = {

@@ -1,5 +1,8 @@
-/** For a container with 256 MB, whatever the machine has: V8 would otherwise take a share of the machine's memory. */
-const LIMITS = { "--max-semi-space-size": 32, "--max-old-space-size": 128 } as const;
+/**
+ * For a container with 256 MB, whatever the machine has: V8 would otherwise take a share of the machine's memory. The
+ * last is no limit: below it the old space grows without a full collection, of which there were many in vain.
+ */
+const LIMITS = { "--max-semi-space-size": 16, "--max-old-space-size": 128, "--initial-old-space-size": 128 } as const;
 
 /** The flags that nobody has given yet. */
 export function missingHeapFlags(execArgv: readonly string[], nodeOptions: string): string[] {

@@ -2,56 +2,15 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
-import type { ListedLog } from "../../src/operations/log-list.ts";
 import { freePort } from "../servers/free-port.ts";
-import { startPostgres } from "../servers/postgres.ts";
 import { startReceiver } from "../servers/receiver.ts";
 import { until } from "../servers/until.ts";
-import { copyDatabase } from "./database-copies.ts";
-import { type Ended, runCommand, startService } from "./service-process.ts";
-import { serverOfFile } from "./service-stage.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { logs, once, printed, publish, type Settings, told, withManagedLog } from "./log-stage.ts";
+import { runCommand, startService } from "./service-process.ts";
+import { serverOfFile, stagesOn } from "./service-stage.ts";
 
-type Settings = Readonly<Record<string, string>>;
-
-const server = serverOfFile();
-let stages = 0;
-
-/** A database with a managed outbox that the command itself has created. */
-async function stageWithLog(settings: Settings = {}) {
-  stages += 1;
-  const stage = await openStage(server(), { database: `logs_${stages}`, tables: [] });
-  const env = { DATABASE_URL: stage.url, OUTBOX_MANAGED: "shop.log", OUTBOX_DESTINATION: "stdout:", ...settings };
-  const { code, stderr, stdout } = await runCommand(["migrate", "up"], env);
-  assert.equal(code, 0, stderr);
-  assert.match(stdout, /shop\.log: created, a managed outbox/);
-  return Object.assign(stage, { env });
-}
-
-async function publish({ sql }: Stage, count: number, type = "order.placed"): Promise<void> {
-  await sql("select shop.log_publish($1, 'k' || n % 5, '{\"n\": ' || n || '}') from generate_series(1, $2::int) n", [
-    type,
-    count,
-  ]);
-}
-
-const printed = ({ stdout }: Pick<Ended, "stdout">): { id: string; type: string }[] =>
-  stdout
-    .split("\n")
-    .filter((line) => line.startsWith('{"id":'))
-    .map((line) => JSON.parse(line) as { id: string; type: string });
-
-async function told(args: readonly string[], env: Settings): Promise<string> {
-  const { code, stderr, stdout } = await runCommand(args, env);
-  assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
-  return stdout;
-}
-
-async function logs(env: Settings): Promise<readonly ListedLog[]> {
-  return JSON.parse(await told(["log", "list", "-o", "json"], env)) as ListedLog[];
-}
-
-const once = (env: Settings) => runCommand(["run", "--once"], env);
+const stage = stagesOn(serverOfFile(), "logs", []);
+const stageWithLog = async (settings: Settings = {}) => await withManagedLog(await stage(), settings);
 
 /** Answers late. */
 async function startSlowReceiver() {
@@ -284,95 +243,5 @@ describe("logs of the service", { concurrency: 2 }, () => {
     assert.match(stderr, /stand at different places.*wait until `outbox-relay log list` shows no lag/);
     await told(["resume", "shop.log"], it.env);
     assert.equal(printed(await once(it.env)).length, 5);
-  });
-
-  test("D9: rows and messages are read from the write-ahead log, by Debezium's rules where the columns are Debezium's", async () => {
-    stages += 1;
-    await using it = await openStage(server(), { database: `logs_${stages}`, tables: [] });
-    await it.sql(`create schema shop; create table shop.outboxevent (id uuid primary key default gen_random_uuid(),
-      aggregatetype text, aggregateid text, type text, payload jsonb)`);
-    const env = { DATABASE_URL: it.url, OUTBOX_WAL: "shop.outboxevent,message:shop", OUTBOX_DESTINATION: "stdout:" };
-    assert.equal((await once(env)).code, 0);
-    await it.sql(`insert into shop.outboxevent (aggregatetype, aggregateid, type, payload)
-      values ('order', '7', 'OrderPlaced', '{"n": 1}')`);
-    await it.sql(`select pg_logical_emit_message(true, 'shop', '{"id": "m1", "type": "said"}' || chr(10) || '{}')`);
-    const { code, stderr, stdout } = await once(env);
-    assert.equal(code, 0, stderr);
-    assert.deepEqual(
-      printed({ stdout })
-        .map(({ type }) => type)
-        .sort(),
-      ["OrderPlaced", "said"],
-    );
-    assert.match(stdout, /"topic":"outbox\.event\.order"/);
-    assert.match(stdout, /"key":"7"/);
-    const listed = await logs(env);
-    assert.deepEqual(
-      listed.map(({ kind, pipeline, slot }) => [pipeline, kind, slot?.status]),
-      [
-        ["message.shop->stdout", "wal", "reserved"],
-        ["shop.outboxevent->stdout", "wal", "reserved"],
-      ],
-    );
-    const refused = async (args: readonly string[], why: RegExp) => {
-      const ended = await runCommand(args, env);
-      assert.notEqual(ended.code, 0);
-      assert.match(ended.stderr, why);
-    };
-    await refused(["log", "seek", "shop.outboxevent", "--to", "beginning"], /only `--to now` is possible/);
-    await told(["pause", "shop.outboxevent"], env);
-    await refused(["lanes", "set", "shop.outboxevent", "2"], /reads the write-ahead log in one lane/);
-    await it.sql(
-      `insert into shop.outboxevent (aggregatetype, aggregateid, type, payload) values ('order', '8', 'Skipped', '{}')`,
-    );
-    await told(["log", "seek", "shop.outboxevent", "--to", "now", "--yes"], env);
-    await told(["resume", "shop.outboxevent"], env);
-    await it.sql(
-      `insert into shop.outboxevent (aggregatetype, aggregateid, type, payload) values ('order', '9', 'Taken', '{}')`,
-    );
-    const after = await once(env);
-    assert.deepEqual(
-      printed(after).map(({ type }) => type),
-      ["Taken"],
-      after.stderr,
-    );
-    for (const { pipeline } of listed) await told(["log", "reset", pipeline, "--yes"], env);
-    assert.equal((await it.sql("select from pg_replication_slots where database = current_database()")).length, 0);
-  });
-
-  test("D9 B7: a log that was restored on another server halts loudly, and goes on after adopt with what was not read", async () => {
-    await using home = await startPostgres({ version: 15 });
-    await using elsewhere = await startPostgres({ version: 15 });
-    await using it = await openStage(home, { database: "shop", tables: [] });
-    const env = { DATABASE_URL: it.url, OUTBOX_MANAGED: "shop.log", OUTBOX_DESTINATION: "stdout:" };
-    await told(["migrate", "up"], env);
-    await publish(it, 4, "read");
-    assert.equal(printed(await once(env)).length, 4);
-    await publish(it, 3, "unread");
-    await elsewhere.query(`create role ${it.role}`);
-    await copyDatabase({ server: home, database: "shop" }, { server: elsewhere, database: "shop" });
-    // Servers of tests are made alike.
-    await elsewhere.query("update outbox_relay.identity set system_id = 'another'", [], "shop");
-    const moved = { ...env, DATABASE_URL: elsewhere.databaseUrl("shop") };
-    await using halted = startService(["run"], { ...moved, PORT: String(await freePort()) });
-    await halted.logged("why it halts", (line) => JSON.stringify(line).includes("IDENTITY_CHANGED"));
-    assert.deepEqual(printed({ stdout: halted.stdout() }), []);
-    halted.kill("SIGTERM");
-    await halted.ended;
-    assert.match(
-      await told(["adopt"], moved),
-      /shop\.log: begins at the present, with 3 unread events of shop\.log->stdout/,
-    );
-    const after = await once(moved);
-    assert.deepEqual(
-      printed(after).map(({ type }) => type),
-      ["unread", "unread", "unread"],
-      after.stderr,
-    );
-    await elsewhere.query("select shop.log_publish('new', 'k', '{}')", [], "shop");
-    assert.deepEqual(
-      printed(await once(moved)).map(({ type }) => type),
-      ["new"],
-    );
   });
 });

@@ -82,7 +82,7 @@ describe("outbox-relay run", { concurrency: 3 }, () => {
     assert.match(String(line.correlationId), /^[0-9a-f-]{36}$/);
     const flags = readFileSync(`/proc/${running.pid}/cmdline`, "utf8").split("\0");
     assert.ok(
-      flags.includes("--max-old-space-size=128") && flags.includes("--max-semi-space-size=32"),
+      flags.includes("--max-old-space-size=128") && flags.includes("--max-semi-space-size=16"),
       flags.join(" "),
     );
   });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
-import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../identifiers.ts";
+import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
 import { glance } from "../transaction.ts";
 import { DOORBELL_LOCK, managedNames } from "./managed-names.ts";
@@ -40,6 +40,10 @@ export class Doorbell {
     return this.#inTurn(async () => {
       if (this.#isClosed || performance.now() < this.#notBeforeMs) return false;
       if (this.#isArmed) return true;
+      if (this.#link === null && !(await this.#hasTrigger())) {
+        this.#notBeforeMs = performance.now() + LOOK_AGAIN_MS;
+        return false;
+      }
       this.#link ??= await this.#connect();
       const link = this.#link;
       if (link === null) return false;
@@ -97,6 +101,14 @@ export class Doorbell {
     this.#isArmed = false;
     link?.client.end().catch(() => {});
     if (wasArmed && !this.#isClosed) this.#onRing();
+  }
+
+  /** Asked on a connection that is there anyway: most tables have none, and need no connection for it. */
+  async #hasTrigger(): Promise<boolean> {
+    const context = this.#database.errorContext("looking for the doorbell", displayTable(this.#table));
+    const text = `select 1 from pg_catalog.pg_trigger t where t.tgname = ${quoteLiteral(this.#ring())}
+      and t.tgenabled <> 'D' and t.tgrelid = to_regclass(${quoteLiteral(quoteTable(this.#table))})`;
+    return (await glance(this.#database.pool, context, ANSWER_MS, text)).length > 0;
   }
 
   async #connect(): Promise<Link | null> {

@@ -12,12 +12,15 @@ export interface LogSourceOptions<Segment> {
   readonly name: string;
   readonly table: TableName;
   readonly kind: (spec: PipelineSpec) => LogKind<Segment>;
+  /** Called when the last of it is over. */
+  readonly close?: () => Promise<void>;
   /** The table may have a doorbell, so that nobody has to look all the time. */
   readonly hasDoorbell?: boolean;
 }
 
-/** An append-only log, read by position. The database stays the caller's to close. */
+/** An append-only log, read by position. */
 export function logSource<Segment>({
+  close,
   database,
   hasDoorbell = false,
   kind,
@@ -37,6 +40,7 @@ export function logSource<Segment>({
     close: async () => {
       await bell?.leave();
       for (const own of kinds) await own.close?.();
+      await close?.();
     },
   };
 }
