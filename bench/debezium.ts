@@ -27,7 +27,7 @@ export interface Debezium extends AsyncDisposable {
   peakRssMb(): number;
 }
 
-const PUBLICATION = "bench_peers";
+export const PUBLICATION = "bench_peers";
 const TUNING = {
   "debezium.source.max.batch.size": 8_192,
   "debezium.source.max.queue.size": 32_768,
@@ -36,19 +36,28 @@ const TUNING = {
 };
 
 /** Before the rows are written: what is to be read from the log, and from where on. */
-export async function createSlots(postgres: PostgresServer, slots: readonly string[]): Promise<void> {
-  await postgres.query(
-    `create publication ${PUBLICATION} for all tables with (publish = 'insert', publish_via_partition_root = true)`,
-  );
+export async function createSlots(
+  postgres: PostgresServer,
+  slots: readonly string[],
+  published = "all tables",
+): Promise<void> {
+  await postgres.query(`create publication ${PUBLICATION} for ${published} with (publish = 'insert')`);
   for (const slot of slots) await postgres.query("select pg_create_logical_replication_slot($1, 'pgoutput')", [slot]);
 }
 
 export async function dropSlots(postgres: PostgresServer, slots: readonly string[]): Promise<void> {
-  for (const slot of slots) await postgres.query("select pg_drop_replication_slot($1)", [slot]);
+  for (const slot of slots) {
+    // The server notices late that a reader was killed, and keeps its slot until then.
+    await postgres.query(
+      "select pg_terminate_backend(active_pid, 10000) from pg_replication_slots where slot_name = $1 and active",
+      [slot],
+    );
+    await postgres.query("select pg_drop_replication_slot($1)", [slot]);
+  }
   await postgres.query(`drop publication ${PUBLICATION}`);
 }
 
-/** Debezium Server with the outbox event router, from the log of the flag table to the topic, until it is disposed. */
+/** Debezium Server with the outbox event router, from the log of `public.outbox` to the topic, until it is disposed. */
 export async function startDebezium(run: DebeziumRun): Promise<Debezium> {
   const scratch = createScratch("debezium", "disk");
   mkdirSync(join(scratch.path, "config"));

@@ -49,6 +49,12 @@ export interface TopicContent {
   readonly outOfOrder: number;
 }
 
+/**
+ * The order of a key is checked by this header, because nothing else of the order of writing is in both the relay's and
+ * Debezium's records. It shows an exchange of two events as far as their times differ: rows of one time are not told
+ * apart. Each ends the fraction of a second where it likes, so the texts are compared without the Z behind it: as plain
+ * digits the shorter one sorts first, as it should.
+ */
 const CREATED_AT = /(?:,| )created-at=([^,]*)/;
 
 /** Reads the whole topic; `idHeader` holds the event's id. */

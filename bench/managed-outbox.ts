@@ -1,11 +1,10 @@
 import pg from "pg";
 import { managedTableSql } from "../src/postgres/managed/managed-table.sql.ts";
 import type { PostgresServer } from "../test/servers/postgres.ts";
+import { fillInSteps } from "./fill-in-steps.ts";
 import type { FillOptions } from "./outbox-tables.ts";
 
 export const MANAGED = { schema: "public", table: "outbox" } as const;
-const TRANSACTION_ROWS = 1_000;
-const CALL_ROWS = 50_000;
 const PAGE_ROWS = 1_000;
 
 /** What the relay makes headers and record of, in the order of `messagesOf`. */
@@ -22,25 +21,7 @@ export const MANAGED_INSERT = `insert into public.outbox (event_type, event_key,
 export async function fillManaged(postgres: PostgresServer, options: FillOptions): Promise<void> {
   await postgres.query("drop table if exists public.outbox cascade");
   await postgres.query(managedTableSql({ table: MANAGED, payload: "text", partition: "1 day", wakeUp: true }));
-  await postgres.query(`create or replace procedure public.bench_fill(first int, last int, keys int, bytes int)
-    language plpgsql as $$
-    begin
-      while first < last loop
-        insert into public.outbox (event_type, event_key, payload, correlation_id)
-          select 'order.created', md5((i % keys)::text)::uuid::text,
-            '{"n":' || i || ',"x":"' || repeat('x', bytes) || '"}', md5(i::text)::uuid::text
-          from generate_series(first, least(last, first + ${TRANSACTION_ROWS}) - 1) i order by i;
-        commit;
-        first := first + ${TRANSACTION_ROWS};
-      end loop;
-    end $$`);
-  const filler = Math.max(1, options.payloadBytes - 24);
-  for (let from = 0; from < options.rows; from += CALL_ROWS) {
-    const until = Math.min(options.rows, from + CALL_ROWS);
-    await postgres.query(`call public.bench_fill(${from}, ${until}, ${options.keys}, ${filler})`);
-  }
-  await postgres.query("vacuum (analyze) public.outbox");
-  await postgres.query("checkpoint");
+  await fillInSteps(postgres, ["event_type", "event_key", "payload", "correlation_id"], options);
 }
 
 /** The milliseconds that the driver needs at least to read all rows by position, and nothing else. */

@@ -2,14 +2,13 @@ import { once } from "node:events";
 import { setTimeout as pauseMs } from "node:timers/promises";
 import pg from "pg";
 import { delivered } from "../src/core/outcome.ts";
-import { openLogSource } from "../src/operations/log-source.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
 import type { QueueSource } from "../src/ports/queue-store.ts";
-import { MANAGED_COLUMNS } from "../src/postgres/managed/managed-names.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
 import { kafkaPublisher } from "../src/publishers/kafka/kafka-publisher.ts";
 import { createRelay } from "../src/relay/relay.ts";
 import { openOutboxSource } from "../src/sources/openoutbox/openoutbox-source.ts";
+import { managedOutboxSource, walSource } from "../src/sources/postgres/log-sources.ts";
 import { postgresSource } from "../src/sources/postgres/postgres-source.ts";
 import type { RelayRun, SourceKind } from "./relay-order.ts";
 
@@ -17,6 +16,7 @@ const {
   url,
   table,
   kind,
+  wal,
   until,
   kafka,
   telemetry: told,
@@ -107,11 +107,8 @@ process.stdout.write(JSON.stringify({ delivered: count, startedAtMs, ms, rssMb, 
 function sourceOf(kind: SourceKind): QueueSource {
   if (kind === "flag") return postgresSource({ database, table });
   if (kind === "openoutbox") return openOutboxSource({ database, table });
-  const [schema, name] = table.split(".") as [string, string];
-  return openLogSource({
-    ...{ database, name: table, table: { schema, table: name }, preset: kind },
-    ...{ columns: MANAGED_COLUMNS, isDebezium: false, start: "beginning", lagMaxMs: null },
-  });
+  if (kind === "managed") return managedOutboxSource({ database, table });
+  return walSource({ database, table, preset: "debezium", ...wal });
 }
 
 /** Only what is sent while idle counts. */

@@ -1,10 +1,12 @@
-/** A table whose rows are marked, or a log: the managed outbox, or the same table by the server's write-ahead log. */
+/** A table whose rows are marked, or a log: the managed outbox, or a table of Debezium's by the server's write-ahead log. */
 export type SourceKind = "flag" | "openoutbox" | "managed" | "wal";
 
 /** What the bench tells the relay's process. */
 export interface RelayRun {
   readonly kind: SourceKind;
   readonly until: "drained" | "idle for 20 s" | "told to stop";
+  /** What the write-ahead log is read through, made before the rows were written; for this kind alone. */
+  readonly wal?: { readonly slot: string; readonly publication: string };
   /** Where to; absent: a publisher that acknowledges at once. */
   readonly kafka?: KafkaTarget;
   /** Metrics, logs and tracing around it; absent: none. */

@@ -1,11 +1,12 @@
-import { type BenchServers, startBenchServers } from "../bench-servers.ts";
-import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
-import { countArrivals, inspectTopic, requireEachOnce } from "../kafka-consumer.ts";
+import { startBenchServers } from "../bench-servers.ts";
+import { deliverLog, type LogStage } from "../deliver-log.ts";
+import { atLeast, atMost, type Figure, measured, type Scenario } from "../figure.ts";
+import { countArrivals } from "../kafka-consumer.ts";
 import { fillManaged, MANAGED_INSERT, MANAGED_ROWS, rawRead } from "../managed-outbox.ts";
 import { measureParts } from "../measure-parts.ts";
 import { messagesOf, rawSend } from "../raw-kafka.ts";
-import type { KafkaTarget, SourceKind } from "../relay-order.ts";
-import { runRelay, startRelay } from "../relay-run.ts";
+import type { KafkaTarget } from "../relay-order.ts";
+import { startRelay } from "../relay-run.ts";
 import { drainLogBesidePeers } from "./drain-log-peers.ts";
 import { latencyOf } from "./latency.ts";
 
@@ -19,15 +20,6 @@ const RSS_GOALS = { 200: 150, 1000: 256 } as const;
 
 const MANAGED_TABLE = { kind: "managed", fill: fillManaged, insert: MANAGED_INSERT } as const;
 
-export type LogStage = ScenarioOptions & Pick<BenchServers, "postgres" | "kafka" | "freshTopic">;
-
-export interface LogDelivered {
-  readonly ms: number;
-  /** Over the last two thirds of the events, when everything is warm. */
-  readonly warmPerS: number;
-  readonly rssMb: number;
-}
-
 /** How fast the relay carries the managed outbox into Kafka, against what each end can do by itself in the same run. */
 export const drainLog: Scenario = async (options) => {
   await using servers = await startBenchServers();
@@ -39,7 +31,7 @@ export const drainLog: Scenario = async (options) => {
     "latency, plain": () => latencyOf(servers, MANAGED_TABLE, "at-least-once", options.scale),
     "latency, exactly once": () => latencyOf(servers, MANAGED_TABLE, "exactly-once", options.scale),
     ...(options.growth ? { growth: () => grow(stage) } : {}),
-    ...(options.peers ? { peers: () => drainLogBesidePeers(stage) } : {}),
+    ...(options.peers ? { "200 B, peers": () => drainLogBesidePeers(stage) } : {}),
   });
 };
 
@@ -48,8 +40,9 @@ async function grow(stage: LogStage): Promise<Figure[]> {
   const count = Math.round(GROWTH.counted * stage.scale);
   const speeds: number[] = [];
   let rssMb = 0;
-  for (const pending of GROWTH.pending) {
-    await fillManaged(stage.postgres, { rows: Math.round(pending * stage.scale), payloadBytes: 200, keys: KEYS });
+  const pendings = GROWTH.pending.map((rows) => Math.round(rows * stage.scale));
+  for (const pending of pendings) {
+    await fillManaged(stage.postgres, { rows: pending, payloadBytes: 200, keys: KEYS });
     await using topic = await stage.freshTopic();
     using consumer = countArrivals(stage.kafka.brokers, topic.name, count);
     const target = { brokers: stage.kafka.brokers, topic: topic.name, service: topic.name };
@@ -64,10 +57,10 @@ async function grow(stage: LogStage): Promise<Figure[]> {
   }
   const [few, many] = speeds as [number, number];
   return [
-    measured(`${count} events, few pending`, few, "events/s"),
-    measured(`${count} events, 10 M pending`, many, "events/s"),
+    measured(`${count} events of ${pendings[0]} pending`, few, "events/s"),
+    measured(`${count} events of ${pendings[1]} pending`, many, "events/s"),
     atMost("fall", (1 - many / few) * 100, "%", 10),
-    atMost("peak RSS, 10 M pending", rssMb, "MB", RSS_GOALS[200]),
+    atMost(`peak RSS, ${pendings[1]} pending`, rssMb, "MB", RSS_GOALS[200]),
   ];
 }
 
@@ -83,6 +76,7 @@ async function drain(stage: LogStage, payloadBytes: 200 | 1_000): Promise<Figure
     stage.say(`  ${name}: ${Math.round((rows / ms) * 1_000)} events/s`);
   };
   const relay = async (name: string, way: Pick<KafkaTarget, "delivery" | "transactionSize">) => {
+    // Nothing is marked in a log, so the same rows serve every measurement.
     const result = await deliverLog(stage, rows, { kind: "managed", ...way });
     rssMb = Math.max(rssMb, result.rssMb);
     note(name, result.ms);
@@ -114,29 +108,4 @@ async function bestRawSend(stage: LogStage): Promise<number> {
     times.push(await rawSend(stage.kafka.brokers, messages, sendsAtOnce));
   }
   return Math.min(...times);
-}
-
-/** From the table as it is: nothing is marked, so the same rows serve every measurement. Counted at a consumer. */
-export async function deliverLog(
-  stage: LogStage,
-  rows: number,
-  { kind, ...way }: Pick<KafkaTarget, "delivery" | "transactionSize"> & { readonly kind: SourceKind },
-): Promise<LogDelivered> {
-  await using topic = await stage.freshTopic();
-  const { brokers } = stage.kafka;
-  using consumer = countArrivals(brokers, topic.name, rows);
-  const kafka = { ...way, brokers, topic: topic.name, service: topic.name };
-  const result = await runRelay(stage.postgres, { kind, until: "drained", kafka });
-  const arrivals = await consumer.all;
-  const content = await inspectTopic(brokers, topic.name, "event-id");
-  requireEachOnce(content, rows);
-  if (content.transactionEnds > 0 !== (way.delivery === "exactly-once")) {
-    throw new Error(`${content.transactionEnds} ends of transactions, delivery ${way.delivery}`);
-  }
-  const warmMs = arrivals.reachedMs(1) - arrivals.reachedMs(1 / 3);
-  return {
-    ms: arrivals.reachedMs(1) - result.startedAtMs,
-    warmPerS: ((rows * 2) / 3 / warmMs) * 1_000,
-    rssMb: result.rssMb,
-  };
 }

@@ -69,7 +69,8 @@ function sourceOf(
   const table = { schema: found.schema, table: found.table };
   if (isLog(preset)) {
     const own = subscribers.find(({ name }) => name === found.subscriber)?.start ?? null;
-    const reader = { database, name: sourceName(found), table, preset, columns, isDebezium };
+    const wal = { ...logs.wal, preset: isDebezium ? ("debezium" as const) : ("plain" as const) };
+    const reader = { database, subscriber: found.subscriber, table, preset, columns, wal };
     return openLogSource({ ...reader, start: own ?? logs.start, lagMaxMs: logs.lagMaxMs, tell });
   }
   if (preset !== "openoutbox") return postgresSource({ database, table, columns });

@@ -36,7 +36,7 @@ test("A14 without any variable the documented defaults hold", () => {
       LOG_START: "beginning",
       MANAGED_PAYLOAD: "text",
       MANAGED_PARTITION: "day",
-      MANAGED_WAKE_UP: false,
+      MANAGED_WAKE_UP: true,
     },
   );
 });

@@ -30,6 +30,7 @@ after(async () => {
 const NO_LOGS: ServiceConfig["logs"] = {
   named: [],
   walPreset: null,
+  wal: {},
   start: "beginning",
   lagMaxMs: null,
   managed: { payload: "text", partition: "1 day", wakeUp: false },

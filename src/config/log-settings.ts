@@ -27,6 +27,21 @@ export const logSettings = {
     oneOf(["debezium", "plain"]).optional(),
     "How rows of OUTBOX_WAL become messages: debezium sends to outbox.event.AGGREGATETYPE by the aggregate's id, as its outbox router; by the columns by default",
   ),
+  OUTBOX_WAL_HEADERS: setting(
+    "sources.walHeaders",
+    list().optional(),
+    "More columns of rows in OUTBOX_WAL that travel as headers, as column or column:header",
+  ),
+  OUTBOX_WAL_SLOT: setting(
+    "sources.walSlot",
+    text(63).optional(),
+    "An existing replication slot to read on from, for instance Debezium's; where one log is read by one subscriber",
+  ),
+  OUTBOX_WAL_PUBLICATION: setting(
+    "sources.walPublication",
+    text(63).optional(),
+    "An existing publication that has the rows of OUTBOX_WAL; one of its own by default",
+  ),
   LOG_START: setting(
     "sources.logStart",
     text(50).default("beginning"),
@@ -49,8 +64,8 @@ export const logSettings = {
   ),
   MANAGED_WAKE_UP: setting(
     "managed.wakeUp",
-    flag().default(false),
-    "Writers of a managed outbox wake the relay with NOTIFY; without it the relay looks by itself",
+    flag().default(true),
+    "Writers of a managed outbox that is created wake a relay that sleeps with NOTIFY; off: it looks by itself",
   ),
   OUTBOX_SUBSCRIBERS: setting(
     "subscribers",

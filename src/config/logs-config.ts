@@ -14,6 +14,11 @@ export interface LogsConfig {
   readonly named: readonly NamedLog[];
   /** Of rows in the write-ahead log; null where their columns tell it. */
   readonly walPreset: "debezium" | "plain" | null;
+  readonly wal: {
+    readonly headerColumns?: readonly string[];
+    readonly slot?: string;
+    readonly publication?: string;
+  };
   readonly start: LogStart;
   /** How long a subscriber may keep a log from being pruned; null for ever. */
   readonly lagMaxMs: number | null;
@@ -37,9 +42,24 @@ export function logsConfig(settings: Settings, problems: string[]): LogsConfig {
   return {
     named: namedLogs(settings, problems),
     walPreset: OUTBOX_WAL_PRESET ?? null,
+    wal: walReading(settings, problems),
     start: logStart(LOG_START, (why) => problems.push(`LOG_START ${why}`)) ?? "beginning",
     lagMaxMs: settings.SUBSCRIBER_LAG_MAX ?? null,
     managed: { payload: MANAGED_PAYLOAD, partition: `1 ${MANAGED_PARTITION}`, wakeUp: MANAGED_WAKE_UP },
+  };
+}
+
+function walReading(settings: Settings, problems: string[]): LogsConfig["wal"] {
+  const { OUTBOX_SUBSCRIBERS, OUTBOX_WAL, OUTBOX_WAL_HEADERS, OUTBOX_WAL_PUBLICATION, OUTBOX_WAL_SLOT } = settings;
+  const readers = (OUTBOX_WAL?.length ?? 0) * (OUTBOX_SUBSCRIBERS?.length ?? 1);
+  if (OUTBOX_WAL_SLOT !== undefined && readers !== 1) {
+    const why = `there are ${readers} readers of the write-ahead log, and each needs one of its own`;
+    problems.push(`OUTBOX_WAL_SLOT names one slot and ${why}: leave it out, or read one log by one subscriber`);
+  }
+  return {
+    ...(OUTBOX_WAL_HEADERS === undefined ? {} : { headerColumns: OUTBOX_WAL_HEADERS }),
+    ...(OUTBOX_WAL_PUBLICATION === undefined ? {} : { publication: OUTBOX_WAL_PUBLICATION }),
+    ...(OUTBOX_WAL_SLOT === undefined ? {} : { slot: OUTBOX_WAL_SLOT }),
   };
 }
 

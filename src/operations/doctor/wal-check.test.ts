@@ -40,7 +40,7 @@ async function setting(name: string, value: string): Promise<void> {
 
 /** A pipeline that has begun to read. */
 async function begin(): Promise<void> {
-  const reader = { name: "log", columns: {}, isDebezium: false, start: "beginning", lagMaxMs: null } as const;
+  const reader = { subscriber: null, columns: {}, start: "beginning", lagMaxMs: null } as const;
   const source = openLogSource({ ...reader, database, table: TABLE, preset: "wal" });
   const store = source.pipeline({ ...SPEC, name: "log->bus" });
   await store.prepare();

@@ -55,7 +55,8 @@ export interface ProofReport {
   readonly transactions: readonly string[];
 }
 
-const WIRE_FAULT_EVERY_MS = 400;
+/** A write-ahead log has one lane, and all of it waits for each mistreated request. */
+const WIRE_FAULT_EVERY_MS: Readonly<Record<SourceKind, number>> = { flag: 400, managed: 400, wal: 2_000 };
 const FLOW_MS_MAX = 60_000;
 const TRANSACTIONS_SHOWN_MAX = 20;
 
@@ -77,7 +78,7 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
     stand.mistreat(
       wireFaults({
         random: random.fork(),
-        everyMs: WIRE_FAULT_EVERY_MS,
+        everyMs: WIRE_FAULT_EVERY_MS[scene.outbox.source],
         requestTimeoutMs: REQUEST_TIMEOUT_MS,
         transactionTimeoutMs: options.transactionTimeoutMs,
       }),

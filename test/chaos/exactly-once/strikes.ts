@@ -25,8 +25,8 @@ export const LOG_WEIGHTS: typeof WEIGHTS = { ...WEIGHTS, kill: 45, databaseKill:
 
 /** So long a blow waits for a moment at which a transaction is open. */
 const OPEN_WAIT_MS = 1_000;
-/** Beyond the patience of a statement and of a lease. */
-const DATABASE_DOWN_MS_MAX = 3_000;
+/** Beyond the patience of a statement, and as long as a lease. */
+const DATABASE_DOWN_MS_MAX = 2_500;
 /** Long enough for a successor to be at work. */
 const COMMIT_HOLD_MS_MAX = 6_000;
 

@@ -11,7 +11,7 @@ import { LIFE } from "../tail/life.ts";
 import type { Checkpoint, LogKind } from "./log-kind.ts";
 import type { LogLane, TakenLane } from "./log-lane.ts";
 
-export interface LaneCheckpoint<Segment> {
+interface LaneCheckpoint<Segment> {
   readonly lane: number;
   readonly checkpoint: Checkpoint<Segment>;
 }

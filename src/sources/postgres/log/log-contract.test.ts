@@ -111,7 +111,6 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
       `update ${own.instances} set alive_until = clock_timestamp() + $2::interval where id = $1`,
       [id, by],
     ));
-  const never = () => Promise.reject(new Error("a log's rows are not touched"));
   const marks = tailKind({ database, reference: name, columns: {}, spec: SPEC, start: "beginning" });
   const filters = new Map<string, TypeFilter>();
   const takes = (pipeline: string, type: string) => {
@@ -174,6 +173,8 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
     close: async () => {},
   };
 }
+
+const never = () => Promise.reject(new Error("a log's rows are not touched"));
 
 async function insertRows(admin: pg.Pool, table: string, events: readonly NewEvent[]): Promise<void> {
   const rows = events.map(({ id, type, key, payload, headers, correlationId }) => ({

@@ -90,9 +90,14 @@ export class LogLane<Segment> {
     return [...this.#owed.rest(), ...this.window.ahead()];
   }
 
-  /** The reading came to the present end of the log. */
+  /** The reading came to the present end of the log: what it was told of and did not meet is not there any more. */
   atEnd(): void {
     this.#owed.clear();
+    for (const id of this.#passed) {
+      if (this.#met.has(id)) continue;
+      this.#passed.delete(id);
+      this.#spentNotes.push(id);
+    }
   }
 
   /** Rows that neither are settled nor in flight: shown and not taken, or not shown for now. */

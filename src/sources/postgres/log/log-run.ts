@@ -5,7 +5,7 @@ import type { LogPass } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 
 /** What a run asks of its store. */
-export interface LogRunHost<Segment> {
+interface LogRunHost<Segment> {
   /** The parked events that may go now, in order; null when there are none. */
   openParked(): Promise<Run | null>;
   openLog(lanes: readonly LogLane<Segment>[]): Promise<LogPass<Segment>>;

@@ -6,7 +6,7 @@ import type { LogKind } from "./log-kind.ts";
 import { LogStore } from "./log-store.ts";
 import { joinWakeUp } from "./wake-up.ts";
 
-export interface LogSourceOptions<Segment> {
+interface LogSourceOptions<Segment> {
   readonly database: Database;
   /** `schema.table`, or `schema.table@subscriber`: each subscriber has progress of its own. */
   readonly name: string;

@@ -130,7 +130,6 @@ function subjectOf(
       `update ${own.instances} set alive_until = clock_timestamp() + $2::interval where id = $1`,
       [id, by],
     ));
-  const never = () => Promise.reject(new Error("a log's rows are not touched"));
   const texts = async (sql: string) => new Set((await admin.query<{ id: string }>(sql)).rows.map(({ id }) => id));
   const fates = async () => {
     const rows = await everything();
@@ -186,6 +185,8 @@ function subjectOf(
     close: async () => {},
   };
 }
+
+const never = () => Promise.reject(new Error("a log's rows are not touched"));
 
 async function insertRows(admin: pg.Pool, table: string, events: readonly NewEvent[]): Promise<void> {
   for (const { correlationId, headers, id, key, payload, type } of events) {
