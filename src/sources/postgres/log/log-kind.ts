@@ -21,6 +21,8 @@ export interface LogPage<Segment> {
   readonly heads: ReadonlyMap<number, LogPlace<Segment>>;
   /** Nothing more at present. A page may be empty and not the last. */
   readonly isEnd: boolean;
+  /** Set where the heads have everything behind them that was committed when the pass began, and that is known. */
+  readonly isComplete?: boolean;
 }
 
 /** One reading of the log, from where each lane stands to the present end. */

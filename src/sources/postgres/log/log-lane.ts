@@ -90,7 +90,7 @@ export class LogLane<Segment> {
     return [...this.#owed.rest(), ...this.window.ahead()];
   }
 
-  /** The reading came to the present end of the log: what it was told of and did not meet is not there any more. */
+  /** The reading came to the end of the log, for certain: what it was told of and did not meet is not there any more. */
   atEnd(): void {
     this.#owed.clear();
     for (const id of this.#passed) {

@@ -149,7 +149,7 @@ export class LogRun<Segment> implements Run {
       const lane = this.#owned.get(number);
       if (lane === undefined) continue;
       lane.window.head = place;
-      if (page.isEnd) lane.atEnd();
+      if (page.isComplete) lane.atEnd();
     }
     const { shown, left } = await this.#sort(fresh);
     for (const { lane } of left) this.#keepLeft(pass, lane);

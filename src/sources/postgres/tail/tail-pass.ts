@@ -40,7 +40,8 @@ export class TailPass implements LogPass<Difference> {
       const place = before.get(row.event.lane);
       if (place !== undefined && row.mark > place.mark) rows.push(row);
     }
-    return { rows, heads: new Map(this.#places), isEnd: this.#nextStretch() === null };
+    const isEnd = this.#nextStretch() === null;
+    return { rows, heads: new Map(this.#places), isEnd, isComplete: isEnd && !this.#isOver };
   }
 
   leave(lane: number): void {
