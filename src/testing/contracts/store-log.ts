@@ -51,6 +51,27 @@ export const logCases = storeCases([
     isLog,
   ],
   [
+    "A3 D9 after a take-over what is parked does not overtake an event of its key that the former owner had in flight",
+    async (stage) => {
+      await stage.write("a1");
+      await stage.write("a2", { type: "closed" });
+      await stage.write("a3");
+      const first = await stage.own();
+      assert.equal(await first.sees({ exceptTypes: ["closed"] }), "a1");
+      await first.die();
+      const second = await stage.own();
+      const seen: { id: string; key: string | null }[] = [];
+      // Over as many runs as it likes.
+      for (let run = 0; run < 4; run++) {
+        const events = await second.read();
+        seen.push(...events);
+        if (events.length > 0) await second.settle({ delivered: events.map(({ id }) => id) });
+      }
+      assert.equal(stage.show(seen), "a1 a2 a3");
+    },
+    isLog,
+  ],
+  [
     "A2 D9 an event that a run parked and a ledger knows as delivered comes no more",
     async (stage) => {
       const second = await parkedOnTheWay(stage);

@@ -56,6 +56,8 @@ export interface PassRequest<Segment> {
  * not have yet, is LOG_LOST: never a silent start somewhere else.
  */
 export interface LogKind<Segment> {
+  /** True where rows are read in the order that `orderOf` tells, whatever their keys. */
+  readonly readsInOrder?: boolean;
   /** What a pipeline of this log can have at most; absent: as many as it likes. */
   readonly lanesMax?: number;
   /** Looks whether the log is there and fit to be read. Legal to repeat. */

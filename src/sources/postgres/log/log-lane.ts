@@ -90,6 +90,20 @@ export class LogLane<Segment> {
     return [...this.#owed.rest(), ...this.window.ahead()];
   }
 
+  /**
+   * True while the reading has not come by everything that the checkpoint lists: then older rows of the same keys may
+   * still be unread, and what is parked must not overtake them.
+   */
+  get isBehind(): boolean {
+    return !this.#owed.isEmpty;
+  }
+
+  /** The reading stands here. */
+  reached(place: LogPlace<Segment>): void {
+    this.window.head = place;
+    this.#owed.reached(place);
+  }
+
   /** The reading came to the end of the log, for certain: what it was told of and did not meet is not there any more. */
   atEnd(): void {
     this.#owed.clear();

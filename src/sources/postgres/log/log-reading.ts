@@ -69,8 +69,11 @@ from ${scope.tables.lanes} where ${ofPipeline} and lane in (${lanes}) order by l
     this.#lookedAtMs = performance.now();
   }
 
-  async openParked({ grants, exceptKeys, exceptTypes }: RunRequest): Promise<Run> {
+  /** Of lanes whose reading is behind what their checkpoint knows nothing is shown yet. */
+  async openParked({ exceptKeys, exceptTypes }: RunRequest, owned: readonly LogLane<Segment>[]): Promise<Run | null> {
     const { database, reader, scope, spec } = this.#parts;
+    const lanes = owned.filter((lane) => !lane.isBehind).map(({ grant }) => grant.lane);
+    if (lanes.length === 0) return null;
     const leave = await database.runs.enter();
     try {
       const settings: TransactionSettings = {
@@ -82,7 +85,6 @@ from ${scope.tables.lanes} where ${ofPipeline} and lane in (${lanes}) order by l
         settings: RUN_SETTINGS,
       };
       const transaction = await openTransaction(database.pool, settings, "select 1");
-      const lanes = grants.map(({ lane }) => lane);
       const filter = { rows: "main" as const, lanes, holds: { ids: true, keys: true }, exceptKeys, exceptTypes };
       return new PostgresRun({
         shape: scope.shape,

@@ -148,7 +148,7 @@ export class LogRun<Segment> implements Run {
     for (const [number, place] of page.heads) {
       const lane = this.#owned.get(number);
       if (lane === undefined) continue;
-      lane.window.head = place;
+      lane.reached(place);
       if (page.isComplete) lane.atEnd();
     }
     const { shown, left } = await this.#sort(fresh);

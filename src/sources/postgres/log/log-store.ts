@@ -121,7 +121,8 @@ export class LogStore<Segment> implements QueueStore {
     const lanes = grants.flatMap((grant) => this.#laneOf(grant) ?? []);
     if (await this.#hasLeft(lanes)) return true;
     if (await reading.looksForParked()) {
-      const filter = { rows: "main" as const, lanes: grants.map(({ lane }) => lane), holds: { ids: true, keys: true } };
+      const ready = lanes.filter((lane) => !lane.isBehind).map(({ grant }) => grant.lane);
+      const filter = { rows: "main" as const, lanes: ready, holds: { ids: true, keys: true } };
       const context = database.errorContext("looking for parked events");
       const rows = await glance(database.pool, context, database.timeouts.readMs, probeSql(scope, filter));
       if (rows.length > 0) return true;
@@ -140,7 +141,7 @@ export class LogStore<Segment> implements QueueStore {
     const lanes = request.grants.flatMap((grant) => this.#laneOf(grant) ?? []);
     const states = await reading.begin(request.grants, lanes);
     const host = {
-      openParked: () => reading.openParked(request),
+      openParked: () => reading.openParked(request, lanes),
       openLog: () => this.#parts.kind.open(this.#request(lanes)),
       get hasParked() {
         return reading.hasParked;

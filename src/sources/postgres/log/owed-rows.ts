@@ -5,10 +5,10 @@ import type { LogKind, LogPlace } from "./log-kind.ts";
  * that writes them down again: the next owner has not met them either.
  */
 export class OwedRows<Segment> {
-  readonly #kind: Pick<LogKind<Segment>, "orderOf">;
+  readonly #kind: Pick<LogKind<Segment>, "orderOf" | "readsInOrder">;
   readonly #rows: Map<bigint, LogPlace<Segment>>;
 
-  constructor(kind: Pick<LogKind<Segment>, "orderOf">, ahead: readonly LogPlace<Segment>[]) {
+  constructor(kind: Pick<LogKind<Segment>, "orderOf" | "readsInOrder">, ahead: readonly LogPlace<Segment>[]) {
     this.#kind = kind;
     this.#rows = new Map(ahead.map((row) => [kind.orderOf(row), row]));
   }
@@ -20,6 +20,17 @@ export class OwedRows<Segment> {
 
   rest(): readonly LogPlace<Segment>[] {
     return this.#rows.size === 0 ? [] : [...this.#rows.values()];
+  }
+
+  /** The reading stands here: where it goes in order, what it did not meet before is not there any more. */
+  reached(place: LogPlace<Segment>): void {
+    if (this.#rows.size === 0 || this.#kind.readsInOrder !== true) return;
+    const here = this.#kind.orderOf(place);
+    for (const order of this.#rows.keys()) if (order <= here) this.#rows.delete(order);
+  }
+
+  get isEmpty(): boolean {
+    return this.#rows.size === 0;
   }
 
   /** The reading came to the end of the log: what it did not meet is not there any more. */

@@ -40,6 +40,7 @@ export function horizonKind(options: HorizonOptions): LogKind<Difference> {
 }
 
 class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference> {
+  readonly readsInOrder = true;
   /** Everything up to here is final. */
   #horizon = 0;
   #nextLookMs = Number.NEGATIVE_INFINITY;

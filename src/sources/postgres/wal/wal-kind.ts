@@ -33,6 +33,7 @@ export function walKind(options: WalOptions): WalKind {
  */
 export class WalKind implements LogKind<WalSegment> {
   readonly lanesMax = 1;
+  readonly readsInOrder = true;
   readonly #options: WalOptions;
   readonly #takes: (event: ClaimedEvent) => boolean;
   readonly #untaken = new Untaken();
