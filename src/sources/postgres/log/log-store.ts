@@ -147,11 +147,7 @@ export class LogStore<Segment> implements QueueStore {
         return reading.hasParked;
       },
       findParked: reading.findParked,
-      park: (lane: LogLane<Segment>, rows: readonly WindowRow<Segment>[]) => {
-        reading.hasParked = true;
-        const { database, kind, spec, table } = this.#parts;
-        return parkOnTheWay({ database, kind, pipeline: spec.name, table }, lane, rows);
-      },
+      park: (lane: LogLane<Segment>, rows: readonly WindowRow<Segment>[]) => this.#park(lane, rows),
       ended: (some: readonly LogLane<Segment>[]) => this.#writeIdle(some),
     };
     return new LogRun(host, states, lanes, request);
@@ -267,17 +263,34 @@ export class LogStore<Segment> implements QueueStore {
     return waiting.filter(({ event }) => keys.has(event.key)).length;
   }
 
-  /** Whether something that was read before would be shown by a run. */
+  /**
+   * Whether something that was read before would be shown by a run. What waits behind others is parked at once: while
+   * nothing new comes there is no run to do it, and the checkpoint would stand before it.
+   */
   async #hasLeft(lanes: readonly LogLane<Segment>[]): Promise<boolean> {
-    const left = lanes.flatMap((lane) => lane.left(this.#isInFlight));
+    const left = lanes.flatMap((lane) => lane.left(this.#isInFlight).map((row) => ({ lane, row })));
     if (left.length === 0) return false;
     const { database, spec } = this.#parts;
-    const keys = [...new Set(left.map(({ event }) => event.key).filter((key) => key !== null))];
+    const keys = [...new Set(left.map(({ row }) => row.event.key).filter((key) => key !== null))];
     const settings = { context: database.errorContext("looking for parked keys"), statementTimeoutMs: 2_000 };
     const closed = await transaction(database.pool, { ...settings, readOnly: true }, (session) =>
       closedKeys(session, database.tables, spec.name, keys),
     );
-    return left.some(({ event }) => event.key === null || !closed.includes(event.key));
+    const behind = left.filter(({ row }) => row.event.key !== null && closed.includes(row.event.key));
+    for (const [lane, ofLane] of Map.groupBy(behind, (it) => it.lane)) {
+      await this.#park(
+        lane,
+        ofLane.map(({ row }) => row),
+      );
+    }
+    return behind.length < left.length;
+  }
+
+  async #park(lane: LogLane<Segment>, rows: readonly WindowRow<Segment>[]): Promise<void> {
+    const { reading } = await this.#ready();
+    reading.hasParked = true;
+    const { database, kind, spec, table } = this.#parts;
+    await parkOnTheWay({ database, kind, pipeline: spec.name, table }, lane, rows);
   }
 
   /** Lanes that read on without finding anything of theirs: their checkpoint must not stay behind for ever. */
