@@ -48,8 +48,7 @@ test("C1 C2 C3 C4 C5 C6 the worker's own table and variables: poison is isolated
   );
 
   // The row is written before its line is: the log comes by a pipe, and later.
-  const deadLines = () =>
-    running.logs(({ event, eventId }) => event === "IntentDeadLettered" && eventId === idOf(3));
+  const deadLines = () => running.logs(({ event, eventId }) => event === "IntentDeadLettered" && eventId === idOf(3));
   await until("its dead letter is logged", async () => deadLines().length > 0);
   const attempts = running.logs(({ event, eventId }) => event === "IntentRelayFailed" && eventId === idOf(3));
   assert.deepEqual(
