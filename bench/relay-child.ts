@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as pauseMs } from "node:timers/promises";
 import pg from "pg";
+import { policyOf } from "../src/config/presets.ts";
 import { delivered } from "../src/core/outcome.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
 import type { QueueSource } from "../src/ports/queue-store.ts";
@@ -40,6 +41,14 @@ const atOnce: Publisher = {
   close: async () => {},
 };
 
+const NOTHING_SET = {
+  pollIntervalMs: undefined,
+  batchSize: undefined,
+  onExhausted: undefined,
+  retry: {},
+  schedule: undefined,
+};
+
 const publisher = kafka ? kafkaPublisher({ ...kafka, brokers: [kafka.brokers] }) : atOnce;
 // A figure for one promise must never be taken under another.
 if ((kafka?.delivery === "exactly-once") !== (publisher.transactions !== undefined)) {
@@ -54,7 +63,11 @@ const relay = createRelay({
   sources: [telemetry?.source(source, "out") ?? source],
   destinations: { out: telemetry?.publisher(publisher) ?? publisher },
   ...(kafka ? { routes: [{ destination: "out", topic: () => kafka.topic }] } : {}),
-  ...(kafka?.transactionSize ? { limits: { transactionSize: kafka.transactionSize } } : {}),
+  limits: {
+    // As the service has it for a table of this kind.
+    batchSize: policyOf(kind, NOTHING_SET).batchSize,
+    ...(kafka?.transactionSize ? { transactionSize: kafka.transactionSize } : {}),
+  },
 });
 const TROUBLES = [
   "SourceBroken",

@@ -32,9 +32,10 @@ export interface TablePolicy {
   readonly idHeader: string | null;
 }
 
+/** A settle costs the same however many events it has, so they go in larger batches. */
 const LOG: TablePolicy = {
   pollIntervalMs: 500,
-  batchSize: 500,
+  batchSize: 1_000,
   retry: RETRY_PRESETS.flag,
   onExhausted: "park",
   idHeader: null,

@@ -136,6 +136,8 @@ export class LogRun<Segment> implements Run {
   async #nextOfLog(pass: LogPass<Segment>, rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
     const page = await pass.next(rows, bytes);
     this.#atEnd = page.isEnd;
+    const isPlain = this.#isPlain;
+    const shown: ClaimedEvent[] = [];
     const fresh: Parking<Segment>[] = [];
     for (const row of page.rows) {
       const lane = this.#owned.get(row.event.lane);
@@ -143,7 +145,9 @@ export class LogRun<Segment> implements Run {
       if (lane === undefined || lane.window.has(row.event.id)) continue;
       const isDone = lane.isDone(row);
       const kept = lane.window.add(row, isDone);
-      if (!isDone) fresh.push({ lane, row: kept });
+      if (isDone) continue;
+      if (isPlain) shown.push(row.event);
+      else fresh.push({ lane, row: kept });
     }
     for (const [number, place] of page.heads) {
       const lane = this.#owned.get(number);
@@ -151,9 +155,17 @@ export class LogRun<Segment> implements Run {
       lane.reached(place);
       if (page.isComplete) lane.atEnd();
     }
-    const { shown, left } = await this.#sort(fresh);
-    for (const { lane } of left) this.#keepLeft(pass, lane);
-    return shown;
+    if (isPlain) return shown;
+    const sorted = await this.#sort(fresh);
+    for (const { lane } of sorted.left) this.#keepLeft(pass, lane);
+    return sorted.shown;
+  }
+
+  /** Nothing waits beside the log and nothing is to be left out, as nearly always: every row may go. */
+  get #isPlain(): boolean {
+    return (
+      !this.#host.hasParked && this.#exceptTypes.size === 0 && this.#exceptKeys.size === 0 && this.#closed.size === 0
+    );
   }
 
   #keepLeft(pass: LogPass<Segment>, lane: LogLane<Segment>): void {
