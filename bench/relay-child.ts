@@ -66,7 +66,10 @@ const relay = createRelay({
   limits: {
     // As the service has it for a table of this kind.
     batchSize: policyOf(kind, NOTHING_SET).batchSize,
-    ...(kafka?.transactionSize ? { transactionSize: kafka.transactionSize } : {}),
+    // As many as asked for, in every lane at once.
+    ...(kafka?.transactionSize
+      ? { transactionSize: kafka.transactionSize, inFlightEventsMax: Math.max(10_000, 4 * kafka.transactionSize) }
+      : {}),
   },
 });
 const TROUBLES = [

@@ -37,7 +37,7 @@ export const DEFAULT_LIMITS: Limits = {
   batchSize: 500,
   transactionSize: 5_000,
   publishesPerLane: 2,
-  inFlightEventsMax: 20_000,
+  inFlightEventsMax: 10_000,
   inFlightBytesMax: 32 * 1024 * 1024,
   keyQueueMax: 500,
   pageRows: 1_000,
