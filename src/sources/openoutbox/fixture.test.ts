@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { relayRows } from "../../../test/servers/relay-rows.ts";
 import type { QueueSource } from "../../ports/queue-store.ts";
 import { grantsFor } from "../../postgres/grants.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
@@ -113,11 +114,6 @@ export function subjectOf(fixture: Fixture, server: PostgresServer): StoreSubjec
   const source = fixture.source({ relayId: "it's us" });
   const change = async (ids: readonly string[], assignments: string) =>
     void (await admin.query(`update ${table} set ${assignments} where event_id = any($1::uuid[])`, [ids]));
-  const expire = async (id: string, by: string) =>
-    void (await admin.query(
-      `update ${own.instances} set alive_until = clock_timestamp() + $2::interval where id = $1`,
-      [id, by],
-    ));
   return {
     source,
     store: (spec) => source.pipeline(spec),
@@ -131,18 +127,10 @@ export function subjectOf(fixture: Fixture, server: PostgresServer): StoreSubjec
     },
     pendingIds: () => fixture.ids("status in ('PENDING', 'DELIVERING')"),
     deliveredIds: () => fixture.ids("status = 'DELIVERED' and delivered_at is not null"),
-    deadLetters: () => readDeadLetters(fixture),
+    ...relayRows(admin, own),
     deleteRow: async (id) => void (await admin.query(`delete from ${table} where event_id = $1`, [id])),
     markByHand: (id) => change([id], "status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null"),
     resetByHand: (id) => change([id], "status = 'PENDING', attempts = 0, available_at = now()"),
-    pause: async (pipeline, pause) =>
-      void (await admin.query(
-        `update ${own.pipelines} set paused_at = case when $2 then now() end, paused_by = $3, pause_reason = $4,
-           lanes_wanted = case when $5 then lanes end where name = $1`,
-        [pipeline, pause !== null, pause?.by, pause?.reason, pause?.handsOver ?? false],
-      )),
-    expireInstance: (id) => expire(id, "-1 second"),
-    expireImpossiblyFar: (id) => expire(id, "10 years"),
     claimByStranger: (ids) => change(ids, "status = 'DELIVERING', locked_by = 'stranger', locked_at = now()"),
     ageClaims: (ids) => change(ids, "locked_at = locked_at - interval '10 minutes'"),
     restart: () => server.restart(),
@@ -162,27 +150,6 @@ async function insertRows({ admin, table }: Fixture, events: readonly NewEvent[]
       events.map(({ headers }) => JSON.stringify(headers)),
     ],
   );
-}
-
-async function readDeadLetters({ admin, own }: Fixture) {
-  const { rows } = await admin.query<{
-    original_event_id: string;
-    payload: Buffer;
-    failure_reason: string;
-    failure_count: number;
-    first_failed_at: Date;
-    last_failed_at: Date;
-    errors: { reason: string }[];
-  }>(`select * from ${own.failedEvents}`);
-  return rows.map((row) => ({
-    id: row.original_event_id,
-    payload: row.payload,
-    reason: row.failure_reason,
-    failures: row.failure_count,
-    firstFailedAt: row.first_failed_at,
-    lastFailedAt: row.last_failed_at,
-    errors: row.errors.map(({ reason }) => reason),
-  }));
 }
 
 if (import.meta.main) {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { relayRows } from "../../../test/servers/relay-rows.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
 import { grantsFor } from "../../postgres/grants.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
@@ -187,11 +188,6 @@ function subjectOf({ flavour, table, admin, source, relaySchema, restart }: Subj
   };
   const change = async (id: string, assignments: string) =>
     void (await admin.query(`update ${table} set ${assignments} where ${flavour.id} = $1`, [id]));
-  const expire = async (id: string, by: string) =>
-    void (await admin.query(
-      `update ${own.instances} set alive_until = clock_timestamp() + $2::interval where id = $1`,
-      [id, by],
-    ));
   return {
     source,
     store: (spec) => source.pipeline(spec),
@@ -205,18 +201,10 @@ function subjectOf({ flavour, table, admin, source, relaySchema, restart }: Subj
     },
     pendingIds: () => ids(`${flavour.pending} and not ${dead}`),
     deliveredIds: () => ids(flavour.delivered),
-    deadLetters: () => readDeadLetters(admin, own.failedEvents),
+    ...relayRows(admin, own),
     deleteRow: async (id) => void (await admin.query(`delete from ${table} where ${flavour.id} = $1`, [id])),
     markByHand: (id) => change(id, flavour.mark),
     ...(flavour.reset === undefined ? {} : { resetByHand: (id: string) => change(id, flavour.reset ?? "") }),
-    pause: async (pipeline, pause) =>
-      void (await admin.query(
-        `update ${own.pipelines} set paused_at = case when $2 then now() end, paused_by = $3, pause_reason = $4,
-           lanes_wanted = case when $5 then lanes end where name = $1`,
-        [pipeline, pause !== null, pause?.by, pause?.reason, pause?.handsOver ?? false],
-      )),
-    expireInstance: (id) => expire(id, "-1 second"),
-    expireImpossiblyFar: (id) => expire(id, "10 years"),
     restart,
     close: async () => {
       await source.close();
@@ -243,25 +231,4 @@ function valuesOf(event: NewEvent, flavour: Flavour): unknown[] {
   const payload = isBytes ? event.payload : event.payload.toString();
   const values = [event.id, event.type, event.key, payload, JSON.stringify(event.headers), event.correlationId];
   return values.slice(0, flavour.insert.length);
-}
-
-async function readDeadLetters(admin: pg.Pool, failedEvents: string) {
-  const { rows } = await admin.query<{
-    original_event_id: string;
-    payload: Buffer;
-    failure_reason: string;
-    failure_count: number;
-    first_failed_at: Date;
-    last_failed_at: Date;
-    errors: { reason: string }[];
-  }>(`select * from ${failedEvents}`);
-  return rows.map((row) => ({
-    id: row.original_event_id,
-    payload: row.payload,
-    reason: row.failure_reason,
-    failures: row.failure_count,
-    firstFailedAt: row.first_failed_at,
-    lastFailedAt: row.last_failed_at,
-    errors: row.errors.map(({ reason }) => reason),
-  }));
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
+import { relayRows } from "../../../../test/servers/relay-rows.ts";
 import type { TypeFilter } from "../../../ports/queue-store.ts";
 import { grantsFor } from "../../../postgres/grants.ts";
 import { quoteTable, type TableName } from "../../../postgres/identifiers.ts";
@@ -106,11 +107,6 @@ interface Fate {
 function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: StoreSubject["source"]): StoreSubject {
   const own = database.tables;
   const table = quoteTable(name);
-  const expire = async (id: string, by: string) =>
-    void (await admin.query(
-      `update ${own.instances} set alive_until = clock_timestamp() + $2::interval where id = $1`,
-      [id, by],
-    ));
   const marks = tailKind({ database, reference: name, columns: {}, spec: SPEC, start: "beginning" });
   const filters = new Map<string, TypeFilter>();
   const takes = (pipeline: string, type: string) => {
@@ -159,17 +155,9 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
     },
     pendingIds: () => ids(({ isPassed, isDead }) => !isPassed && !isDead),
     deliveredIds: () => ids(({ isPassed }) => isPassed),
-    deadLetters: () => readDeadLetters(admin, own.failedEvents),
+    ...relayRows(admin, own),
     deleteRow: never,
     markByHand: never,
-    pause: async (pipeline, pause) =>
-      void (await admin.query(
-        `update ${own.pipelines} set paused_at = case when $2 then now() end, paused_by = $3, pause_reason = $4,
-           lanes_wanted = case when $5 then lanes end where name = $1`,
-        [pipeline, pause !== null, pause?.by, pause?.reason, pause?.handsOver ?? false],
-      )),
-    expireInstance: (id) => expire(id, "-1 second"),
-    expireImpossiblyFar: (id) => expire(id, "10 years"),
     close: async () => {},
   };
 }
@@ -194,25 +182,4 @@ async function insertRows(admin: pg.Pool, table: string, events: readonly NewEve
      order by e.number on conflict do nothing`,
     [JSON.stringify(rows)],
   );
-}
-
-async function readDeadLetters(admin: pg.Pool, failedEvents: string) {
-  const { rows } = await admin.query<{
-    original_event_id: string;
-    payload: Buffer;
-    failure_reason: string;
-    failure_count: number;
-    first_failed_at: Date;
-    last_failed_at: Date;
-    errors: { reason: string }[];
-  }>(`select * from ${failedEvents}`);
-  return rows.map((row) => ({
-    id: row.original_event_id,
-    payload: row.payload,
-    reason: row.failure_reason,
-    failures: row.failure_count,
-    firstFailedAt: row.first_failed_at,
-    lastFailedAt: row.last_failed_at,
-    errors: row.errors.map(({ reason }) => reason),
-  }));
 }

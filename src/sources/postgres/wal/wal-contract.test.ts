@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
+import { relayRows } from "../../../../test/servers/relay-rows.ts";
+import { typeMatcher } from "../../../core/type-filter.ts";
 import type { TypeFilter } from "../../../ports/queue-store.ts";
 import { quoteTable, type TableName } from "../../../postgres/identifiers.ts";
 import { migrateUp } from "../../../postgres/migrations/migrate.ts";
@@ -14,7 +16,6 @@ import type { LogRow } from "../log/log-kind.ts";
 import { logSource } from "../log/log-source.ts";
 import { OwedRows } from "../log/owed-rows.ts";
 import { slotName } from "./slot.ts";
-import { typeMatcher } from "./type-matcher.ts";
 import { walKind } from "./wal-kind.ts";
 import { orderOf, readPlace, type WalSegment } from "./wal-place.ts";
 
@@ -125,11 +126,6 @@ function subjectOf(
   const own = database.tables;
   const table = quoteTable(name);
   const filters = new Map<string, TypeFilter>();
-  const expire = async (id: string, by: string) =>
-    void (await admin.query(
-      `update ${own.instances} set alive_until = clock_timestamp() + $2::interval where id = $1`,
-      [id, by],
-    ));
   const texts = async (sql: string) => new Set((await admin.query<{ id: string }>(sql)).rows.map(({ id }) => id));
   const fates = async () => {
     const rows = await everything();
@@ -171,17 +167,9 @@ function subjectOf(
     },
     pendingIds: async () => (await fates()).filter((it) => !it.isPassed && !it.isDead).map(({ id }) => id),
     deliveredIds: async () => (await fates()).filter((it) => it.isPassed).map(({ id }) => id),
-    deadLetters: () => readDeadLetters(admin, own.failedEvents),
+    ...relayRows(admin, own),
     deleteRow: never,
     markByHand: never,
-    pause: async (pipeline, pause) =>
-      void (await admin.query(
-        `update ${own.pipelines} set paused_at = case when $2 then now() end, paused_by = $3, pause_reason = $4,
-           lanes_wanted = case when $5 then lanes end where name = $1`,
-        [pipeline, pause !== null, pause?.by, pause?.reason, pause?.handsOver ?? false],
-      )),
-    expireInstance: (id) => expire(id, "-1 second"),
-    expireImpossiblyFar: (id) => expire(id, "10 years"),
     close: async () => {},
   };
 }
@@ -196,25 +184,4 @@ async function insertRows(admin: pg.Pool, table: string, events: readonly NewEve
       [id, type, key, payload, headers, correlationId],
     );
   }
-}
-
-async function readDeadLetters(admin: pg.Pool, failedEvents: string) {
-  const { rows } = await admin.query<{
-    original_event_id: string;
-    payload: Buffer;
-    failure_reason: string;
-    failure_count: number;
-    first_failed_at: Date;
-    last_failed_at: Date;
-    errors: { reason: string }[];
-  }>(`select * from ${failedEvents}`);
-  return rows.map((row) => ({
-    id: row.original_event_id,
-    payload: row.payload,
-    reason: row.failure_reason,
-    failures: row.failure_count,
-    firstFailedAt: row.first_failed_at,
-    lastFailedAt: row.last_failed_at,
-    errors: row.errors.map(({ reason }) => reason),
-  }));
 }
