@@ -1,6 +1,6 @@
+import { matchesPattern } from "../core/type-pattern.ts";
 import { intentRoute } from "../routing/intent-relay.ts";
 import { nearestName } from "../routing/nearest-name.ts";
-import { matchesPattern } from "../routing/type-pattern.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import { destinationsConfig } from "./destinations-config.ts";
 import type { LoadedIntentRelay } from "./intent-relays.ts";

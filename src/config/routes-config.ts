@@ -1,8 +1,8 @@
 import { reasonOf } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
+import { covers } from "../core/type-pattern.ts";
 import { compileRoutes, type Route } from "../routing/routes.ts";
 import { compileTemplate, type Template } from "../routing/template.ts";
-import { covers } from "../routing/type-pattern.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import { pauseMs } from "./pause.ts";
 import type { ExplicitPolicy } from "./presets.ts";

@@ -1,27 +1,11 @@
 import type { ErrorCode } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
 import type { Hold } from "../core/hold.ts";
+import type { TypeFilter } from "../core/type-filter.ts";
 import type { Membership } from "./membership.ts";
 import type { FailedAttempt } from "./technical-events.ts";
 
-/** A pipeline's view of one event type table: which events it takes, first match wins. Null takes everything. */
-export type TypeFilter = readonly TypeRule[] | null;
-
-export interface TypeRule {
-  /** An exact type, or a pattern in which `*` stands for any run of characters. */
-  readonly pattern: string;
-  /** What else must hold of the event. Absent: nothing. */
-  readonly when?: readonly FieldRule[];
-  /** Whether the events that this rule is the first to match belong to this pipeline. */
-  readonly mine: boolean;
-}
-
-/** True when the field is there and one of the patterns matches it. */
-export interface FieldRule {
-  readonly field: "key" | "correlation_id" | `header:${string}`;
-  /** As in a type rule. `*` alone matches whatever is there. */
-  readonly patterns: readonly string[];
-}
+export type { FieldRule, TypeFilter, TypeRule } from "../core/type-filter.ts";
 
 export interface PipelineSpec {
   /** Unique in the database; progress is kept under it. */

@@ -1,8 +1,6 @@
 import { RelayError } from "../core/errors.ts";
-import type { OutboxEvent } from "../core/event.ts";
 import type { FieldRule } from "../ports/queue-store.ts";
 import { nearestName } from "./nearest-name.ts";
-import { matchesPattern } from "./type-pattern.ts";
 
 const HEADER = "header:";
 const FIELDS = ["key", "correlation_id"] as const;
@@ -27,18 +25,6 @@ function fieldOf(field: string, route: string): FieldRule["field"] {
   throw invalid(
     `${route}.when has the unknown field "${field}": write key, correlation_id or header:NAME (${nearest}?).`,
   );
-}
-
-export function holds(
-  rules: readonly FieldRule[],
-  { correlationId, headers, key }: Pick<OutboxEvent, "key" | "correlationId" | "headers">,
-): boolean {
-  return rules.every(({ field, patterns }) => {
-    const name = field.slice(HEADER.length);
-    const header = Object.hasOwn(headers, name) ? headers[name]! : null;
-    const value = field === "key" ? key : field === "correlation_id" ? correlationId : header;
-    return value !== null && patterns.some((pattern) => matchesPattern(pattern, value));
-  });
 }
 
 function invalid(what: string): RelayError {

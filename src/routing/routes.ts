@@ -2,11 +2,12 @@ import { RelayError } from "../core/errors.ts";
 import type { Headers, OutboxEvent } from "../core/event.ts";
 import type { OnExhausted } from "../core/hold.ts";
 import type { RetryPolicy } from "../core/retry-policy.ts";
+import { fieldsHold } from "../core/type-filter.ts";
+import { covers, matchesPattern } from "../core/type-pattern.ts";
 import type { FieldRule, TypeFilter } from "../ports/queue-store.ts";
 import type { Envelope } from "./envelope.ts";
-import { fieldRules, holds } from "./field-rules.ts";
+import { fieldRules } from "./field-rules.ts";
 import { nearestName } from "./nearest-name.ts";
-import { covers, matchesPattern } from "./type-pattern.ts";
 
 export { messageOf } from "./message.ts";
 
@@ -81,7 +82,7 @@ export function compileRoutes(routes: readonly Route[], destinations: readonly s
     routeOf(event, destination) {
       // Every event passes here.
       for (const { route, when } of candidatesOf(event.type)) {
-        if (when.length === 0 || holds(when, event)) return route.destination === destination ? route : undefined;
+        if (when.length === 0 || fieldsHold(when, event)) return route.destination === destination ? route : undefined;
       }
       return undefined;
     },

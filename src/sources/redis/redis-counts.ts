@@ -1,9 +1,9 @@
+import { typeMatcher } from "../../core/type-filter.ts";
 import { BACKLOG_EXACT_MAX, type Backlog, type TypeFilter } from "../../ports/queue-store.ts";
 import { type EventHead, headOf } from "./event-head.ts";
 import { countScript, takenScript } from "./lua/reading.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { listOf, numberOf, type Reply, textOf } from "./redis-replies.ts";
-import { typeMatcher } from "./type-matcher.ts";
 
 /** Events that one script looks at. */
 const COUNT_EVENTS = 1_000;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { RelayError } from "../../core/errors.ts";
 import type { Hold } from "../../core/hold.ts";
+import { typeMatcher } from "../../core/type-filter.ts";
 import type {
   Backlog,
   Grant,
@@ -27,7 +28,6 @@ import { holdOf, laneStateOf, listOf, numberOf, type Reply, textOf, textOrNull, 
 import { headsThatFit, loadEvents, RedisRun, type ScanScope, scanPending } from "./redis-run.ts";
 import type { Script } from "./redis-script.ts";
 import { settleArguments, settleResult } from "./redis-settle.ts";
-import { typeMatcher } from "./type-matcher.ts";
 
 /** Payload that one call by id returns at most, with one event at least. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,5 +1,5 @@
+import { typeMatcher } from "../../../core/type-filter.ts";
 import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
-import { typeMatcher } from "./type-matcher.ts";
 
 /** The newest events that this pipeline left to others, without their payload. */
 const EVENTS_MAX = 1_000;

@@ -1,4 +1,5 @@
 import { isRelayError, RelayError } from "../../../core/errors.ts";
+import { typeMatcher } from "../../../core/type-filter.ts";
 import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
 import { glance } from "../../../postgres/transaction.ts";
 import type { Checkpoint, LogBacklog, LogKind, LogPass, LogPlace, PassRequest } from "../log/log-kind.ts";
@@ -8,7 +9,6 @@ import { requirePublication } from "./publication.ts";
 import { identify, type PresentPlace, placeOn, replicationError, startReplication } from "./replication.ts";
 import { ReplicationLink } from "./replication-link.ts";
 import { requireSlot } from "./slot.ts";
-import { typeMatcher } from "./type-matcher.ts";
 import { Untaken } from "./untaken.ts";
 import { CONFIRM_AFTER_MS, type WalOptions } from "./wal-options.ts";
 import { EMPTY_PASS, WalPass } from "./wal-pass.ts";

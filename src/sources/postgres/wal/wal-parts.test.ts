@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isRelayError } from "../../../core/errors.ts";
+import { typeMatcher } from "../../../core/type-filter.ts";
 import { parseLsn, printLsn } from "./lsn.ts";
 import { readMessageEvent } from "./message-reader.ts";
-import { typeMatcher } from "./type-matcher.ts";
 import { between, readPlace, type WalPlace, writePlace } from "./wal-place.ts";
 
 const LIMITS = { payloadBytesMax: 100, headersMax: 2 };
