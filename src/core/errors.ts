@@ -74,6 +74,18 @@ export const ERROR_CATALOGUE = {
     retryable: true,
     fix: "The server threw away what was not read yet: `outbox-relay log reset` begins anew with a new slot; look for what is missing in between.",
   },
+  LOG_UNREACHABLE: {
+    retryable: true,
+    fix: "Check that the event store runs and that its address, user and password are right; it is tried again.",
+  },
+  WRONG_REVISION: {
+    retryable: true,
+    fix: "Somebody else appended to the stream meanwhile: read it again and decide anew.",
+  },
+  QUEUE_FORGOT: {
+    retryable: false,
+    fix: "Redis lost its memory: jobs that were not done yet are gone. Find out since when, go back there with `outbox-relay requests seek`, and start again; workers skip what has an outcome.",
+  },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
   IDENTITY_CHANGED: {
     retryable: false,

@@ -3,24 +3,31 @@ import type { Module } from "./module.ts";
 import { isTestFile, type Manifest, manifestPathFor, type Offence, type Repository } from "./repository.ts";
 
 const lower = ["core", "ports"];
-const middle = ["postgres", "sources", "publishers", "relay", "routing", "telemetry", "outbox", "inbox", "worker"];
+const middle = [
+  ...["postgres", "dynamodb", "sources", "publishers", "relay", "routing", "telemetry", "outbox", "inbox"],
+  ...["requests", "worker"],
+];
 
 /** What each folder of src/ may import besides itself. Adapters count by their own folder, not by `sources`. */
 const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   core: [],
   ports: ["core"],
   postgres: lower,
+  dynamodb: lower,
+  // Only names are shared with adapters: of streams, keys and jobs.
+  requests: lower,
   sources: [...lower, "postgres"],
-  publishers: lower,
+  publishers: [...lower, "requests"],
   relay: [...lower, "routing"],
   routing: lower,
   telemetry: [...lower, "postgres"],
   outbox: [...lower, "postgres"],
   inbox: [...lower, "postgres"],
-  worker: lower,
+  worker: [...lower, "requests"],
   operations: [...lower, ...middle],
   config: [...lower, ...middle],
   testing: [...lower, ...middle],
+  lambda: [...lower, ...middle, "config"],
   dev: "everything",
   cli: "everything",
   http: "everything",
@@ -32,6 +39,10 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   "redis-outbox.ts": "everything",
   "nats.ts": "everything",
   "sqs.ts": "everything",
+  "kurrentdb.ts": "everything",
+  "request-worker.ts": "everything",
+  "lambda.ts": "everything",
+  "dynamodb-outbox.ts": "everything",
   "rabbitmq.ts": "everything",
 };
 
