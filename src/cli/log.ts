@@ -1,4 +1,3 @@
-import { pino } from "pino";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { branchedStream, lowestLevel } from "../telemetry/log-stream.ts";
@@ -6,9 +5,14 @@ import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { LokiPush } from "../telemetry/push/loki-push.ts";
 import { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
+import { type LogOutput, logOutput } from "./log-output.ts";
 import { VERSION } from "./version.ts";
 
 const FLUSH_MS = 500;
+
+type LogConfig = Pick<ServiceConfig, "log" | "secrets" | "service" | "telemetry"> & {
+  readonly destinations: readonly { readonly usesStdout?: boolean }[];
+};
 
 interface LevelledOutput {
   level: ServiceConfig["log"]["level"];
@@ -20,15 +24,15 @@ export class Log {
   readonly logger: Logger;
   /** How the pushes of this process went, those of others included. */
   readonly pushes = new PushTally();
-  readonly #stream: ReturnType<typeof pino.destination>;
+  readonly #stream: LogOutput;
   readonly #loki: LokiPush | null;
   readonly #secrets = new Set<string>();
   readonly #own: LevelledOutput = { level: "info", write: (line) => void this.#stream.write(line) };
   readonly #pushed: LevelledOutput = { level: "silent", write: (line, level) => this.#loki?.add(level, line) };
   #redact = (line: string) => line;
 
-  constructor({ destinations, log, secrets, service, telemetry }: ServiceConfig) {
-    this.#stream = pino.destination({ dest: destinations.some(({ usesStdout }) => usesStdout) ? 2 : 1, sync: false });
+  constructor({ destinations, log, secrets, service, telemetry }: LogConfig) {
+    this.#stream = logOutput(destinations.some(({ usesStdout }) => usesStdout) ? 2 : 1);
     this.#loki = telemetry.loki === null ? null : this.#openLoki(telemetry.loki, service);
     const redact = (line: string) => this.#redact(line);
     const stream = this.#loki === null ? this.#stream : branchedStream([this.#own, this.#pushed]);

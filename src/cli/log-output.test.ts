@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+
+const MODULE = new URL("./log-output.ts", import.meta.url).href;
+const PROGRAM = `
+const { logOutput } = await import(${JSON.stringify(MODULE)});
+const output = logOutput(1);
+process.send("ready");
+process.once("message", () => {
+  for (let line = 0; line < 1_000; line += 1) output.write(JSON.stringify({ line, text: "x".repeat(500) }) + "\\n");
+  process.exit(7);
+});
+`;
+
+/** A process that writes a thousand lines and ends at once, and what becomes of both. */
+async function ending(reader: "reads" | "is gone"): Promise<{ code: number | null; lines: number }> {
+  const stdio = ["ignore", "pipe", "inherit", "ipc"] as const;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", PROGRAM], { stdio: [...stdio] });
+  let text = "";
+  if (reader === "reads") {
+    child.stdout!.setEncoding("utf8").on("data", (some: string) => {
+      text += some;
+    });
+  }
+  await once(child, "message");
+  if (reader === "is gone") child.stdout!.destroy();
+  const ended = once(child, reader === "reads" ? "close" : "exit");
+  child.send("write");
+  const [code] = (await ended) as [number | null];
+  return { code, lines: text.split("\n").filter((line) => line !== "").length };
+}
+
+test("G5 what is left of the log at the end of the process is written", { timeout: 20_000 }, async () => {
+  assert.deepEqual(await ending("reads"), { code: 7, lines: 1_000 });
+});
+
+test("G5 a reader of the log that is gone does not keep the process from ending", { timeout: 20_000 }, async () => {
+  assert.equal((await ending("is gone")).code, 7);
+});
