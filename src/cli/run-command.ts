@@ -5,7 +5,8 @@ import { type HttpFaces, type HttpServer, startHttpServer, startMetricsServer } 
 import { EXIT } from "./exit.ts";
 import { Log } from "./log.ts";
 import { CurrentSettings } from "./reload.ts";
-import { runOnce } from "./run-once.ts";
+import { RequestService } from "./request-service.ts";
+import type { RunningService } from "./running-service.ts";
 import { Service } from "./service.ts";
 import { Signals } from "./signals.ts";
 import { VERSION } from "./version.ts";
@@ -26,7 +27,11 @@ export async function runCommand({ once = false, migrate = false, adapt = asItIs
   const log = new Log(config);
   const { logger, pushes } = log;
   for (const warning of config.warnings) logger.warn(warning);
-  const faces = new CurrentService(new Service({ config, logger, pushes, migrate, once }));
+  const open = (of: ServiceConfig): RunningService =>
+    of.requests === null
+      ? new Service({ config: of, logger, pushes, migrate, once })
+      : new RequestService({ config: of, requests: of.requests, logger, pushes });
+  const faces = new CurrentService(open(config));
   const signals = new Signals();
   const servers: HttpServer[] = [];
   try {
@@ -36,13 +41,7 @@ export async function runCommand({ once = false, migrate = false, adapt = asItIs
     if (metricsPort !== null) servers.push(await startMetricsServer(faces, { ...config.http, port: metricsPort }));
     for (const { address } of servers) logger.info({ address }, "listening");
     logger.info(accessText({ host: config.http.host, adminToken: config.adminToken }));
-    const signal = await serve(
-      faces,
-      signals,
-      log,
-      settings,
-      (next) => new Service({ config: adapt(next), logger, pushes, migrate, once }),
-    );
+    const signal = await serve(faces, signals, log, settings, (next) => open(adapt(next)));
     logger.info({ signal }, "stopping: what is in flight is finished");
     return EXIT.ok;
   } catch (error) {
@@ -59,8 +58,8 @@ export async function runCommand({ once = false, migrate = false, adapt = asItIs
   }
 }
 
-async function drain(service: Service, signals: Signals): Promise<number> {
-  const work = runOnce(service);
+async function drain(service: RunningService, signals: Signals): Promise<number> {
+  const work = service.once();
   work.catch(() => {});
   const ended = await Promise.race([work, signals.toEnd]);
   const { code, line } = typeof ended === "string" ? { code: EXIT.partly, line: "stopped before the end" } : ended;
@@ -74,7 +73,7 @@ async function serve(
   signals: Signals,
   log: Log,
   settings: CurrentSettings,
-  open: (config: ServiceConfig) => Service,
+  open: (config: ServiceConfig) => RunningService,
 ): Promise<string> {
   for (;;) {
     const work = faces.current.run();
@@ -110,9 +109,9 @@ async function reloaded(settings: CurrentSettings, log: Log): Promise<ServiceCon
 
 /** What the HTTP server shows is the service of the moment. */
 class CurrentService implements HttpFaces {
-  current: Service;
+  current: RunningService;
 
-  constructor(service: Service) {
+  constructor(service: RunningService) {
     this.current = service;
   }
 

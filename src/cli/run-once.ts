@@ -2,15 +2,10 @@ import type { DrainReport } from "../relay/drain.ts";
 import type { Engine } from "./engine.ts";
 import { EXIT } from "./exit.ts";
 import { type ProgressCounts, showProgress } from "./progress.ts";
+import type { OnceResult } from "./running-service.ts";
 import type { Service } from "./service.ts";
 
 const FIGURES_MS = 2_000;
-
-interface OnceResult {
-  readonly code: number;
-  /** For a person. */
-  readonly line: string;
-}
 
 /** Delivers what is there, and tells what is left. */
 export async function runOnce(service: Service): Promise<OnceResult> {

@@ -17,6 +17,8 @@ import { buildEngine, type Engine, type EngineParts, requireRoutes, routesOf } f
 import type { OutboxStore } from "./outbox-store.ts";
 import { postgresOutboxStore } from "./postgres-outbox-store.ts";
 import { redisOutboxStore } from "./redis-outbox-store.ts";
+import { runOnce } from "./run-once.ts";
+import type { OnceResult, RunningService } from "./running-service.ts";
 import { ServiceView } from "./service-view.ts";
 import { VERSION } from "./version.ts";
 
@@ -37,7 +39,7 @@ const RIGHTS_MS = 15_000;
  * The relay as a service: waits for its database, finds the tables, delivers, and shows how it is. Errors that nobody
  * but a person can mend are thrown; all others are told and tried again.
  */
-export class Service {
+export class Service implements RunningService {
   readonly view: ServiceView;
   readonly #options: ServiceOptions;
   readonly #store: OutboxStore;
@@ -76,6 +78,10 @@ export class Service {
     const engine = await this.prepare();
     await engine?.relay.start();
     await Promise.race([this.#lookForTables(), this.#fatal.promise]);
+  }
+
+  once(): Promise<OnceResult> {
+    return runOnce(this);
   }
 
   /** Hands everything over in good order. Legal at any time, also twice. */

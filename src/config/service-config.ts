@@ -16,6 +16,7 @@ import { pauseMs } from "./pause.ts";
 import type { ExplicitPolicy } from "./presets.ts";
 import type { ReadSettings } from "./read-settings.ts";
 import { type RedisStoreConfig, redisStoreConfig } from "./redis-store-config.ts";
+import { type RequestsConfig, requestsConfig } from "./requests-config.ts";
 import type { RouteConfig } from "./routes-config.ts";
 import type { Settings } from "./settings.ts";
 import { type SubscriberConfig, subscribersConfig } from "./subscribers-config.ts";
@@ -29,6 +30,8 @@ export interface ServiceConfig {
   readonly database: DatabaseOptions;
   /** Where the events wait, if not in the database. */
   readonly store: RedisStoreConfig | null;
+  /** Set when the events come from an event store: then nothing of a database counts. */
+  readonly requests: RequestsConfig | null;
   readonly http: { readonly host: string; readonly port: number };
   /** Null: whoever can reach the port may use API and console, where it is this machine's alone. */
   readonly adminToken: string | null;
@@ -71,7 +74,7 @@ export function serviceConfig(
   const isOpenOutbox = /^STORAGE_URL/.test(origins.get("DATABASE_URL")?.name ?? "");
   const { destinations, routes } = waysConfig(settings, relays, problems);
   // Without a database nothing has to be said of one.
-  const ofDatabase = settings.OUTBOX_STORE === undefined ? problems : [];
+  const ofDatabase = settings.OUTBOX_STORE === undefined && settings.KURRENTDB_URL === undefined ? problems : [];
   const config = {
     service: settings.SERVICE_NAME,
     instanceName: settings.RELAY_ID ?? `${hostname()}/${process.pid}`,
@@ -82,6 +85,7 @@ export function serviceConfig(
     telemetry: telemetryConfig(settings, problems),
     sources: sourcesConfig(settings, isOpenOutbox, ofDatabase),
     store: redisStoreConfig(settings, problems),
+    requests: requestsConfig(settings, destinations, problems),
     destinations,
     routes,
     logs: logsConfig(settings, problems),

@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { destinationSettings, failureSettings, kafkaSettings, sourceSettings } from "./delivery-settings.ts";
+import { dynamodbSettings } from "./dynamodb-settings.ts";
 import { httpSettings } from "./http-settings.ts";
 import { logSettings } from "./log-settings.ts";
 import { natsSettings } from "./nats-settings.ts";
 import { rabbitSettings } from "./rabbitmq-settings.ts";
 import { redisSettings } from "./redis-settings.ts";
+import { requestsSettings } from "./requests-settings.ts";
 import { databaseSettings, processSettings, telemetrySettings } from "./service-settings.ts";
 import type { Setting } from "./setting.ts";
 import { sqsSettings } from "./sqs-settings.ts";
@@ -16,6 +18,8 @@ export const SETTINGS = {
   ...telemetrySettings,
   ...sourceSettings,
   ...logSettings,
+  ...requestsSettings,
+  ...dynamodbSettings,
   ...destinationSettings,
   ...kafkaSettings,
   ...rabbitSettings,

@@ -14,7 +14,10 @@ const NAME = /^[A-Za-z0-9_]+(?:[-.][A-Za-z0-9_]+)*$/;
 export function requestContext(name: string, namespace: string = name): RequestContext {
   const [, context, aggregate] = /^(.+)\.([^.]+)$/.exec(name) ?? [];
   if (context === undefined || aggregate === undefined || !NAME.test(name)) {
-    throw new RelayError("CONFIG_INVALID", `${JSON.stringify(name)} is no <context>.<aggregate>, as in payment.payout.`);
+    throw new RelayError(
+      "CONFIG_INVALID",
+      `${JSON.stringify(name)} is no <context>.<aggregate>, as in payment.payout.`,
+    );
   }
   if (!/^[^\s{}]{1,100}$/.test(namespace)) {
     throw new RelayError("CONFIG_INVALID", `The namespace ${JSON.stringify(namespace)} has a space or a brace.`);

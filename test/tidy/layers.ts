@@ -11,16 +11,17 @@ const middle = [
 /** What each folder of src/ may import besides itself. Adapters count by their own folder, not by `sources`. */
 const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   core: [],
-  ports: ["core"],
+  // Names only.
+  ports: ["core", "requests"],
   postgres: lower,
-  dynamodb: lower,
+  dynamodb: [...lower, "outbox"],
   // Only names are shared with adapters: of streams, keys and jobs.
   requests: lower,
   sources: [...lower, "postgres"],
   publishers: [...lower, "requests"],
   relay: [...lower, "routing"],
   routing: lower,
-  telemetry: [...lower, "postgres"],
+  telemetry: [...lower, "postgres", "requests"],
   outbox: [...lower, "postgres"],
   inbox: [...lower, "postgres"],
   worker: [...lower, "requests"],

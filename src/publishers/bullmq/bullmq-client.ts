@@ -1,11 +1,12 @@
-import type { Queue } from "bullmq";
-import type { Redis } from "ioredis";
+import type { BulkJobOptions, Job, Queue } from "bullmq";
+import type { ChainableCommander, Redis } from "ioredis";
 import { RelayError } from "../../core/errors.ts";
 import type { BullmqSettings } from "./bullmq-config.ts";
 import type { jobOf } from "./bullmq-job.ts";
 
 interface BullmqLibrary {
   readonly Queue: typeof Queue;
+  readonly Job: typeof Job;
   readonly Redis: typeof Redis;
 }
 
@@ -18,12 +19,22 @@ let loading: Promise<BullmqLibrary> | undefined;
 /** The clients are optional peer dependencies: without them the error says what to install. */
 export function loadBullmq(): Promise<BullmqLibrary> {
   loading ??= Promise.all([import("bullmq"), import("ioredis")]).then(
-    ([{ Queue }, { Redis }]) => ({ Queue, Redis }),
+    ([{ Job, Queue }, { Redis }]) => ({ Job, Queue, Redis }),
     (cause: unknown) => {
       throw new RelayError("CONFIG_INVALID", `BullMQ or its client is missing, install them: ${INSTALL}.`, { cause });
     },
   );
   return loading;
+}
+
+/** BullMQ's own form of a transaction of the client. */
+export type Transaction = ChainableCommander;
+
+interface NewJob {
+  readonly id: string;
+  readonly name: string;
+  readonly data: object;
+  readonly opts: BulkJobOptions;
 }
 
 /** A connection that one publish uses at a time. Once it breaks it is spent: the next publish makes another. */
@@ -67,6 +78,55 @@ export class BullmqLink {
   /** In their order. An error may mean some of them: the others may be there. */
   async addBulk(name: string, jobs: readonly ReturnType<typeof jobOf>[]): Promise<void> {
     await this.#queue(name).addBulk([...jobs]);
+  }
+
+  /** Their values now. A transaction of this link is dropped when one of them changes before it ends. */
+  async watch(keys: readonly string[]): Promise<readonly (string | null)[]> {
+    const [watched, read] =
+      (await this.#client
+        .pipeline()
+        .watch(...keys)
+        .mget(...keys)
+        .exec()) ?? [];
+    const error = watched?.[0] ?? read?.[0];
+    if (error) throw error;
+    return (read?.[1] ?? []) as (string | null)[];
+  }
+
+  /** To be begun after `watch`. Whatever it is given happens in one piece, or not at all. */
+  async transaction(queueName: string): Promise<Transaction> {
+    // The queue's form of the client, not the bare one: it knows how BullMQ calls its scripts.
+    const client = await this.#queue(queueName).backend.client;
+    return client.multi() as unknown as Transaction;
+  }
+
+  /** As a part of the transaction. */
+  async addJob(transaction: Transaction, queueName: string, job: NewJob): Promise<void> {
+    const queue = this.#queue(queueName);
+    const made = new this.#library.Job(queue, job.name, job.data, job.opts, job.id);
+    await queue.backend.addJobToTransaction(transaction as never, made.asJSON(), job.id);
+  }
+
+  /** Of a list or set of the queue. */
+  keyOf(queueName: string, part: "wait" | "paused" | "delayed"): string {
+    return this.#queue(queueName).toKey(part);
+  }
+
+  async jobCounts(queueName: string): Promise<Record<string, number>> {
+    return await this.#queue(queueName).getJobCounts("waiting", "active", "delayed", "failed");
+  }
+
+  /** Whether workers know of the job, done or not. One that was added halfway by a script that failed is removed. */
+  async hasJob(queueName: string, jobId: string): Promise<boolean> {
+    const queue = this.#queue(queueName);
+    if ((await queue.getJobState(jobId)) !== "unknown") return true;
+    await queue.remove(jobId);
+    return false;
+  }
+
+  /** What somebody is to know of the whole server, by commands of this client. */
+  get client(): Redis {
+    return this.#client;
   }
 
   explained(error: unknown): unknown {

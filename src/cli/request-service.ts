@@ -1,0 +1,152 @@
+import type { RequestsConfig } from "../config/requests-config.ts";
+import type { ServiceConfig } from "../config/service-config.ts";
+import { systemClock, systemRandom } from "../core/clock.ts";
+import { RelayError } from "../core/errors.ts";
+import type { OperationTarget } from "../operations/event-source.ts";
+import type { EventLog } from "../ports/event-log.ts";
+import type { RequestGroup, RequestQueue } from "../ports/request-queue.ts";
+import { bullmqRequestQueue } from "../publishers/bullmq/request-queue.ts";
+import type { RequestListener } from "../requests/request-listener.ts";
+import { checkpointName } from "../requests/request-names.ts";
+import { type PositionCopy, RequestRelay } from "../requests/request-relay.ts";
+import { CheckpointStream } from "../sources/kurrentdb/kurrentdb-checkpoint.ts";
+import { kurrentdbLog } from "../sources/kurrentdb/kurrentdb-source.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { MetricsPush } from "../telemetry/push/metrics-push.ts";
+import type { PushTally } from "../telemetry/push-tally.ts";
+import { logRequests } from "../telemetry/request-log.ts";
+import { RequestMetrics } from "../telemetry/request-metrics.ts";
+import { EXIT } from "./exit.ts";
+import { RequestView } from "./request-view.ts";
+import type { OnceResult, RunningService } from "./running-service.ts";
+import { VERSION } from "./version.ts";
+
+interface RequestServiceOptions {
+  readonly config: ServiceConfig;
+  readonly requests: RequestsConfig;
+  readonly logger: Logger;
+  readonly pushes: PushTally;
+}
+
+/** The relay of an event store as a service: one small relay per context, over one connection to each server. */
+export class RequestService implements RunningService {
+  readonly #options: RequestServiceOptions;
+  readonly #log: EventLog;
+  readonly #queue: RequestQueue;
+  readonly #metrics: RequestMetrics;
+  readonly #view: RequestView;
+  readonly #relays: readonly RequestRelay[];
+  readonly #stopping = new AbortController();
+  readonly #push: MetricsPush | null;
+  #working: Promise<unknown> = Promise.resolve();
+  #dispatched = 0;
+
+  constructor(options: RequestServiceOptions) {
+    const { config, logger, requests } = options;
+    this.#options = options;
+    this.#log = kurrentdbLog(requests.log);
+    this.#queue = bullmqRequestQueue(requests.queue);
+    this.#metrics = new RequestMetrics(VERSION, requests.groups);
+    const pings = { pingLog: () => this.#log.ping(), pingQueue: () => this.#queue.ping() };
+    this.#view = new RequestView(config, this.#metrics, pings);
+    const count = {
+      dispatched: () => {
+        this.#dispatched += 1;
+      },
+    };
+    const listener = allOf(logRequests(logger, systemClock), this.#metrics, this.#view, count);
+    this.#relays = requests.groups.map((group) => this.#relay(group, listener));
+    this.#push = this.#openPush();
+  }
+
+  get view(): RunningService["view"] {
+    return this.#view.faces;
+  }
+
+  get adminToken(): string | null {
+    return this.#options.config.adminToken;
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#stopping;
+    this.#push?.start();
+    this.#working = Promise.all(this.#relays.map((relay) => relay.run(signal)));
+    await this.#working;
+    // Whoever halted stays visible until a person has looked.
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+
+  async once(): Promise<OnceResult> {
+    const work = Promise.all(this.#relays.map((relay) => relay.drain(this.#stopping.signal)));
+    this.#working = work.catch(() => {});
+    const drained = await work;
+    const dead = drained.reduce((sum, one) => sum + one.dead, 0);
+    const line = `${this.#dispatched} dispatched${dead > 0 ? `, ${dead} dead` : ""}`;
+    return { code: dead > 0 ? EXIT.partly : EXIT.ok, line };
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#working;
+    await this.#push?.stop();
+    this.#metrics.stop();
+    await Promise.all([this.#log.close(), this.#queue.close()]);
+  }
+
+  operations(): OperationTarget {
+    throw new RelayError(
+      "CONFIG_INVALID",
+      "KURRENTDB_URL is set: the API works on outboxes in a database only, `outbox-relay requests` on this one",
+    );
+  }
+
+  #relay(group: RequestGroup, listener: RequestListener): RequestRelay {
+    const { config, requests } = this.#options;
+    const { filter, isCopied, leaseMs, sinceMs, start } = requests;
+    return new RequestRelay({
+      ...{ group, filter, leaseMs, sinceMs, start, listener },
+      log: this.#log,
+      queue: this.#queue,
+      copy: isCopied ? positionCopy(this.#log) : null,
+      owner: config.instanceName,
+      clock: systemClock,
+      random: systemRandom,
+    });
+  }
+
+  #openPush(): MetricsPush | null {
+    const { config, logger, pushes: tally } = this.#options;
+    if (config.telemetry.metricsPush === null) return null;
+    const labels = { job: config.service, instance: config.instanceName };
+    const families = () => this.#metrics.families();
+    return new MetricsPush({ ...config.telemetry.metricsPush, labels, families, tally, logger, clock: systemClock });
+  }
+}
+
+/** In a stream of the event store that bears the checkpoint's name. */
+function positionCopy(log: EventLog): PositionCopy {
+  const streams = new Map<string, CheckpointStream>();
+  const streamOf = (group: RequestGroup) => {
+    const name = checkpointName(group);
+    const stream = streams.get(name) ?? new CheckpointStream(log, name);
+    streams.set(name, stream);
+    return stream;
+  };
+  return {
+    read: (group) => streamOf(group).read(),
+    write: (group, position) => streamOf(group).write(position),
+  };
+}
+
+function allOf(...listeners: readonly Partial<RequestListener>[]): RequestListener {
+  const tell = (each: (listener: Partial<RequestListener>) => void) => {
+    for (const listener of listeners) each(listener);
+  };
+  return {
+    dispatched: (...told) => tell((it) => it.dispatched?.(...told)),
+    skipped: (...told) => tell((it) => it.skipped?.(...told)),
+    died: (...told) => tell((it) => it.died?.(...told)),
+    lag: (...told) => tell((it) => it.lag?.(...told)),
+    turned: (...told) => tell((it) => it.turned?.(...told)),
+  };
+}

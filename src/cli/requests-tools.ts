@@ -1,0 +1,155 @@
+import { loadConfig } from "../config/load-config.ts";
+import { logStart } from "../config/log-start.ts";
+import type { RequestsConfig } from "../config/requests-config.ts";
+import { RelayError } from "../core/errors.ts";
+import type { EventLog } from "../ports/event-log.ts";
+import type { RequestGroup, RequestQueue } from "../ports/request-queue.ts";
+import { bullmqRequestQueue } from "../publishers/bullmq/request-queue.ts";
+import { contextName, streamPrefix } from "../requests/request-names.ts";
+import { positionAt, replayDead } from "../requests/request-replay.ts";
+import { nearestName } from "../routing/nearest-name.ts";
+import { kurrentdbLog } from "../sources/kurrentdb/kurrentdb-source.ts";
+import { configSources } from "./config-sources.ts";
+import { oneLine, printJson } from "./events-commands.ts";
+import { EXIT, Exit } from "./exit.ts";
+import { textTable } from "./text-table.ts";
+
+type Form = "text" | "json";
+
+interface Tools {
+  readonly requests: RequestsConfig;
+  readonly log: EventLog;
+  readonly queue: RequestQueue;
+}
+
+/** Dead ones that one replay takes at most. */
+const REPLAY_MAX = 10_000;
+
+async function withTools(work: (tools: Tools) => Promise<number>): Promise<number> {
+  const { config } = await loadConfig(configSources());
+  const { requests } = config;
+  if (requests === null)
+    throw new RelayError("CONFIG_INVALID", "KURRENTDB_URL is missing: there are no requests to look at.");
+  const log = kurrentdbLog(requests.log);
+  const queue = bullmqRequestQueue(requests.queue);
+  try {
+    return await work({ requests, log, queue });
+  } finally {
+    await Promise.all([log.close(), queue.close()]);
+  }
+}
+
+function groupOf({ requests }: Tools, name: string): RequestGroup {
+  const found = requests.groups.find((group) => contextName(group) === name);
+  if (found !== undefined) return found;
+  const names = requests.groups.map(contextName);
+  const nearest = nearestName(name, names);
+  const hint = nearest === undefined ? `there are ${names.join(", ")}` : `did you mean ${nearest}?`;
+  throw new Exit(EXIT.notFound, [`OUTBOX_CONTEXTS has no ${name}: ${hint}`]);
+}
+
+export function listCommand(output: Form): Promise<number> {
+  return withTools(async ({ queue, requests }) => {
+    const rows = await Promise.all(
+      requests.groups.map(async (group) => ({
+        context: contextName(group),
+        namespace: group.namespace,
+        queue: group.queue,
+        ...(await queue.standing(group)),
+      })),
+    );
+    if (output === "json") printJson(rows);
+    else {
+      const head = ["CONTEXT", "CHECKPOINT", "DISPATCHED BY", "WAITING", "ACTIVE", "DELAYED", "FAILED", "DEAD"];
+      const lines = rows.map(({ context, dead, holder, jobs, position }) => [
+        ...[context, position ?? "never began", holder ?? "nobody"],
+        ...["waiting", "active", "delayed", "failed"].map((state) => jobs[state] ?? 0),
+        dead,
+      ]);
+      process.stdout.write(textTable(head, lines));
+    }
+    return EXIT.ok;
+  });
+}
+
+interface SeekFlags {
+  readonly to: string;
+  readonly yes?: boolean;
+  readonly output: Form;
+}
+
+export function seekCommand(context: string, { output, to, yes = false }: SeekFlags): Promise<number> {
+  return withTools(async (tools) => {
+    const group = groupOf(tools, context);
+    const { position: from } = await tools.queue.standing(group);
+    const position = await placeOf(tools, group, to);
+    if (yes) await tools.queue.seek(group, position);
+    if (output === "json") printJson({ context, from, to: position, isDone: yes });
+    else {
+      const [did, note] = yes ? ["goes on", ""] : ["would go on", " Nothing was changed: add --yes to do it.\n"];
+      process.stdout.write(`${context} ${did} at ${position} instead of ${from ?? "its beginning"}.\n${note}`);
+      process.stdout.write("Events that were dispatched within REQUEST_MARKER_TTL are not dispatched again.\n");
+    }
+    return EXIT.ok;
+  });
+}
+
+/** A checkpoint is text that only the log understands: it is taken as it is when it looks like one. */
+async function placeOf({ log }: Tools, group: RequestGroup, to: string): Promise<string> {
+  if (/^\d+(?:\/\d+)?$/.test(to)) return to;
+  const start = logStart(to, (why) => {
+    throw new Exit(EXIT.usage, [`--to ${why}, or a checkpoint such as 1234/1234`]);
+  });
+  if (!(start instanceof Date)) return start ?? "beginning";
+  const show = (count: number) => {
+    if (process.stderr.isTTY) process.stderr.write(`\r${count} events were looked at`);
+  };
+  const position = await positionAt(log, streamPrefix(group), start.getTime(), show);
+  if (process.stderr.isTTY) process.stderr.write("\n");
+  return position;
+}
+
+interface ListFlags {
+  readonly limit: number;
+  readonly output: Form;
+}
+
+export function deadCommand(context: string, { limit, output }: ListFlags): Promise<number> {
+  return withTools(async (tools) => {
+    const dead = await tools.queue.deadRequests(groupOf(tools, context), limit);
+    if (output === "json") printJson(dead);
+    else if (dead.length === 0) process.stdout.write(`${context} has no dead requests.\n`);
+    else {
+      const rows = dead.map(({ at, eventId, reason, stream, type }) => [eventId, type, stream, at, oneLine(reason)]);
+      process.stdout.write(textTable(["EVENT", "TYPE", "STREAM", "SINCE", "REASON"], rows));
+    }
+    return EXIT.ok;
+  });
+}
+
+export function replayCommand(context: string, ids: readonly string[], output: Form): Promise<number> {
+  return withTools(async (tools) => {
+    const group = groupOf(tools, context);
+    const dead = await tools.queue.deadRequests(group, REPLAY_MAX);
+    const meant = ids.length === 0 ? dead : dead.filter(({ eventId }) => ids.includes(eventId));
+    const unknown = ids.filter((id) => !meant.some(({ eventId }) => eventId === id));
+    if (unknown.length > 0) throw new Exit(EXIT.notFound, [`${context} has no dead request ${unknown.join(", ")}`]);
+    const replayed = await replayDead(tools.log, tools.queue, group, meant, Date.now());
+    if (output === "json") printJson(replayed);
+    else {
+      for (const { eventId, outcome, reason } of replayed) {
+        process.stdout.write(`${eventId} ${outcome}${reason === null ? "" : `: ${reason}`}\n`);
+      }
+      if (replayed.length === 0) process.stdout.write(`${context} has no dead requests.\n`);
+    }
+    return replayed.some(({ outcome }) => outcome === "still dead" || outcome === "gone") ? EXIT.partly : EXIT.ok;
+  });
+}
+
+export function discardCommand(context: string, ids: readonly string[]): Promise<number> {
+  return withTools(async (tools) => {
+    const count = await tools.queue.discard(groupOf(tools, context), ids);
+    process.stdout.write(`${count} of ${ids.length} discarded\n`);
+    return count === ids.length ? EXIT.ok : EXIT.notFound;
+  });
+}

@@ -1,0 +1,102 @@
+import { RelayError } from "../../core/errors.ts";
+import { LinkPool } from "../../core/link-pool.ts";
+import type { RequestBatch, RequestGroup, RequestLease, RequestQueue } from "../../ports/request-queue.ts";
+import { BullmqLink, loadBullmq } from "./bullmq-client.ts";
+import { type BullmqPublisherOptions, type BullmqSettings, bullmqSettings } from "./bullmq-config.ts";
+import { answerIn, connectionReason } from "./bullmq-errors.ts";
+import { dispatch } from "./request-dispatch.ts";
+import { groupKeys } from "./request-keys.ts";
+import { ACQUIRE, RELEASE, RENEW } from "./request-scripts.ts";
+import { deadRequests, discard, seek, standing } from "./request-standing.ts";
+
+/** References to requests as jobs of BullMQ, with markers, leases and positions in the same Redis. */
+export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueue {
+  const settings = bullmqSettings(options);
+  const { removeOnComplete, removeOnFail } = settings.jobOptions;
+  const links = new Links(settings);
+  return {
+    async acquire(group, owner, leaseMs) {
+      const { lease, position, turns } = groupKeys(group);
+      const won = await links.use(({ client }) => client.eval(ACQUIRE, 3, lease, turns, position, owner, leaseMs));
+      if (won === null) return null;
+      const [token, stored] = won as [string, string | null];
+      return { token, position: stored ?? null };
+    },
+    async renew(group, { token }, leaseMs) {
+      const { lease } = groupKeys(group);
+      if ((await links.use(({ client }) => client.eval(RENEW, 1, lease, token, leaseMs))) === 1) return;
+      throw new RelayError("FENCED", `The lease of ${group.context}.${group.aggregate} ran out, or was taken.`);
+    },
+    async release(group, { token }) {
+      await links.use(({ client }) => client.eval(RELEASE, 1, groupKeys(group).lease, token));
+    },
+    dispatch: (group: RequestGroup, lease: RequestLease, batch: RequestBatch) =>
+      links.use((link) => dispatch(link, group, lease, batch, { removeOnComplete, removeOnFail })),
+    standing: (group) => links.use((link) => standing(link, group)),
+    seek: (group, position) => links.use(({ client }) => seek(client, group, position)),
+    deadRequests: (group, max) => links.use(({ client }) => deadRequests(client, group, max)),
+    async revive(group, jobs) {
+      const batch = { jobs, dead: [], after: null, position: "" };
+      const ids = jobs.map(({ eventId }) => eventId);
+      return await links.use(async (link) => {
+        const { isNew } = await dispatch(link, group, null, batch, { removeOnComplete, removeOnFail });
+        await discard(link.client, group, ids);
+        return isNew;
+      });
+    },
+    discard: (group, ids) => links.use(({ client }) => discard(client, group, ids)),
+    async ping() {
+      await links.use(({ client }) => client.ping());
+    },
+    close: () => links.close(),
+  };
+}
+
+/** Connections, each used for one thing at a time: what one of them watches must not be another's business. */
+class Links {
+  readonly #settings: BullmqSettings;
+  readonly #closed = new AbortController();
+  #pool: Promise<LinkPool<BullmqLink>> | null = null;
+
+  constructor(settings: BullmqSettings) {
+    this.#settings = settings;
+  }
+
+  /** Errors come out as RelayErrors. Without an answer in time the connection is destroyed. */
+  async use<T>(work: (link: BullmqLink) => Promise<T>): Promise<T> {
+    const { requestTimeoutMs } = this.#settings;
+    this.#pool ??= loadBullmq().then((library) => new LinkPool(() => new BullmqLink(library, this.#settings)));
+    const pool = await this.#pool;
+    const link = await pool.take(this.#closed.signal);
+    if (link === null) throw new RelayError("DESTINATION_UNREACHABLE", "The queue was closed.");
+    const { promise: silence, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      link.destroy();
+      reject(new Error(`no answer within ${requestTimeoutMs} ms`));
+    }, requestTimeoutMs);
+    try {
+      return await Promise.race([link.open().then(() => work(link)), silence]);
+    } catch (error) {
+      throw this.#explained(link, error);
+    } finally {
+      clearTimeout(timer);
+      pool.giveBack(link);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await (await this.#pool?.catch(() => null))?.close();
+  }
+
+  #explained(link: BullmqLink, error: unknown): RelayError {
+    if (error instanceof RelayError) return error;
+    const said = answerIn(error);
+    // A transaction is refused as a whole for what was said of one of its commands.
+    const [first] = (error as { readonly previousErrors?: readonly Error[] }).previousErrors ?? [];
+    // Nobody knows what a connection still watches or has been given.
+    link.destroy();
+    const reason = connectionReason(this.#settings, said === null ? link.explained(error) : (first ?? error));
+    return new RelayError("DESTINATION_UNREACHABLE", reason, { cause: error });
+  }
+}
