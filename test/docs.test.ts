@@ -90,7 +90,10 @@ function complaintsAbout(value: object): readonly string[] {
 }
 
 /** Names of the world around, which are no settings of ours. */
-const OTHERS = new Set(["NAME_FILE", "OUTBOX_RELAY_CONFIG", "NO_COLOR", "NODE_OPTIONS", "NODE_V8_COVERAGE"]);
+const OTHERS = new Set([
+  ...["NAME_FILE", "OUTBOX_RELAY_CONFIG", "NO_COLOR", "NODE_OPTIONS", "NODE_V8_COVERAGE"],
+  ...["KURRENTDB_TEST_URL", "KURRENTDB_TEST_CATEGORY"],
+]);
 
 /** The words behind `outbox-relay` of each command in a piece of shell. */
 function commandLines(text: string): string[][] {

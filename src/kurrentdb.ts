@@ -1,0 +1,12 @@
+export type {
+  EventLog,
+  LoggedEvent,
+  LogItem,
+  LogStart,
+  NewLoggedEvent,
+  Subscription,
+} from "./ports/event-log.ts";
+export type { KurrentDbCredentials } from "./sources/kurrentdb/kurrentdb-address.ts";
+export { CheckpointStream } from "./sources/kurrentdb/kurrentdb-checkpoint.ts";
+export { type KurrentDbLogOptions, kurrentdbLog } from "./sources/kurrentdb/kurrentdb-source.ts";
+export type { KurrentDbWay } from "./sources/kurrentdb/kurrentdb-ways.ts";

@@ -1,0 +1,90 @@
+import { createHash, randomUUID } from "node:crypto";
+import { isRelayError, RelayError } from "../../core/errors.ts";
+import type { EventLog, LoggedEvent } from "../../ports/event-log.ts";
+
+const TYPE = "RelayCheckpoint.v1";
+
+type Log = Pick<EventLog, "append" | "readLast">;
+
+/**
+ * A checkpoint in the event store itself, in a stream of its own that keeps the last one only. Each is written behind
+ * the one that this process knows of, so that a second writer is found out.
+ */
+export class CheckpointStream {
+  readonly #log: Log;
+  readonly #stream: string;
+  /** Another one for each process: two that write the same place are two all the same. */
+  readonly #writer = randomUUID();
+  /** The last revision; null when there is none, undefined while nobody has looked. */
+  #last: bigint | null | undefined;
+  #isSure = true;
+
+  /** By convention `<context>.<aggregate>.relay.checkpoint`. */
+  constructor(log: Log, stream: string) {
+    this.#log = log;
+    this.#stream = stream;
+  }
+
+  /** Null when there is none yet. Whoever takes over reads first, and is the writer from then on. */
+  async read(): Promise<string | null> {
+    const last = await this.#log.readLast(this.#stream);
+    this.#last = last?.revision ?? null;
+    this.#isSure = true;
+    return last === null ? null : positionIn(last);
+  }
+
+  /** Throws FENCED when somebody else has written meanwhile; after that, and before anything, it looks anew. */
+  async write(position: string): Promise<void> {
+    if (this.#last === undefined) await this.read();
+    else if (!this.#isSure) await this.#lookBack(this.#last);
+    const last = this.#last ?? null;
+    if (last === null) await keepLastOnly(this.#log, this.#stream);
+    const id = uuidOf(`${this.#stream}\n${this.#writer}\n${last ?? ""}\n${position}`);
+    const event = { id, type: TYPE, data: { position }, metadata: { writer: this.#writer } };
+    try {
+      this.#isSure = false;
+      this.#last = await this.#log.append(this.#stream, last, [event]);
+      this.#isSure = true;
+    } catch (error) {
+      if (isRelayError(error, "WRONG_REVISION")) throw this.#fenced(error);
+      throw error;
+    }
+  }
+
+  /** After a write without an answer: it took effect or it did not, and nobody else wrote. */
+  async #lookBack(known: bigint | null): Promise<void> {
+    const found = await this.#log.readLast(this.#stream);
+    const revision = found?.revision ?? null;
+    const isOwn = revision === (known ?? -1n) + 1n && found?.metadata?.writer === this.#writer;
+    if (revision !== known && !isOwn) throw this.#fenced();
+    this.#last = revision;
+    this.#isSure = true;
+  }
+
+  #fenced(cause?: unknown): RelayError {
+    this.#last = undefined;
+    return new RelayError("FENCED", `Another relay has written the checkpoint ${this.#stream}.`, { cause });
+  }
+}
+
+function positionIn({ data, revision, stream }: LoggedEvent): string {
+  const position = (data as { readonly position?: unknown } | null | undefined)?.position;
+  if (typeof position === "string") return position;
+  throw new RelayError("LOG_LOST", `The event ${revision} of ${stream} is no checkpoint.`);
+}
+
+/** Whoever was first, or an operator, has said how many to keep. */
+async function keepLastOnly(log: Log, stream: string): Promise<void> {
+  const id = randomUUID();
+  try {
+    await log.append(`$$${stream}`, null, [{ id, type: "$metadata", data: { $maxCount: 1 }, metadata: {} }]);
+  } catch (error) {
+    if (!isRelayError(error, "WRONG_REVISION")) throw error;
+  }
+}
+
+/** The same for the same text, in the form that the event store asks for. */
+function uuidOf(text: string): string {
+  const hex = createHash("sha256").update(text).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

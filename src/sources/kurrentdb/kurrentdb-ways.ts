@@ -1,0 +1,107 @@
+import type { BaseOptions, KurrentDBClient } from "@kurrent/kurrentdb-client";
+import { RelayError } from "../../core/errors.ts";
+import type { LogItem, LogStart, Subscription } from "../../ports/event-log.ts";
+import type { KurrentDbModule } from "./kurrentdb-client.ts";
+import { allPosition, itemOfAll, itemOfLink } from "./kurrentdb-events.ts";
+import { mark, type Pages } from "./kurrentdb-subscription.ts";
+
+/** `all`: the whole log, filtered by the server; `category`: the links that its projection `$by_category` makes. */
+export type KurrentDbWay = "all" | "category";
+
+/** How a place in the log is found and gone on from. */
+interface Way {
+  /** Throws LOG_LOST when the place is not there: the server itself would go on in silence, behind what is missing. */
+  checkPlace(client: KurrentDBClient, subscription: Subscription, read: BaseOptions): Promise<void>;
+  open(client: KurrentDBClient, subscription: Subscription): Pick<Pages, "source" | "itemOf">;
+}
+
+/** Times 32 events that the server has looked at: how often a context without traffic gets on. */
+const CHECKPOINT_INTERVAL = 16;
+const NAME_MAX = 200;
+
+export function allWay({ streamNameFilter, BACKWARDS, END, START }: KurrentDbModule): Way {
+  return {
+    checkPlace: async (client, { from }, read) => {
+      const place = afterOf(from, allPlace);
+      if (place === null) return;
+      const last = client.readAll({ ...read, direction: BACKWARDS, fromPosition: END, maxCount: 1 });
+      for await (const { event } of last) {
+        if (event !== undefined && event.position.commit >= place.commit) return;
+      }
+      throw lost(from, "the log ends before it: was an older copy restored?");
+    },
+    open: (client, { from, pageMax, streamPrefix }) => {
+      const fromPosition = from === "beginning" ? START : from === "now" ? END : (afterOf(from, allPlace) ?? START);
+      const filter = streamNameFilter({
+        prefixes: [streamPrefix],
+        checkpointInterval: CHECKPOINT_INTERVAL,
+        checkpointReached: (source, position) => mark(source, { kind: "passed", position: allPosition(position) }),
+      });
+      const source = client.subscribeToAll({ fromPosition, filter }, { highWaterMark: pageMax });
+      source.on("caughtUp", ({ position }) => {
+        mark(source, ...passed(position === undefined ? null : allPosition(position)), { kind: "caught up" });
+      });
+      source.on("fellBehind", () => mark(source, "fell behind"));
+      return { source, itemOf: (resolved) => itemOfAll(resolved) };
+    },
+  };
+}
+
+export function categoryWay({ END, START }: KurrentDbModule): Way {
+  return {
+    checkPlace: async (client, { from, streamPrefix }, read) => {
+      const place = afterOf(from, linkPlace);
+      if (place === null) return;
+      const options = { ...read, fromRevision: place, maxCount: 1 };
+      for await (const { event } of client.readStream(categoryStream(streamPrefix), options)) {
+        if (event !== undefined && event.revision <= place + 1n) return;
+      }
+      throw lost(from, "the category has no such link any more");
+    },
+    open: (client, { from, pageMax, streamPrefix }) => {
+      const fromRevision = from === "beginning" ? START : from === "now" ? END : (afterOf(from, linkPlace) ?? START);
+      const options = { fromRevision, resolveLinkTos: true } as const;
+      const source = client.subscribeToStream(categoryStream(streamPrefix), options, { highWaterMark: pageMax });
+      source.on("caughtUp", ({ revision }) => {
+        mark(source, ...passed(revision === undefined ? null : String(revision)), { kind: "caught up" });
+      });
+      source.on("fellBehind", () => mark(source, "fell behind"));
+      return { source, itemOf: (resolved) => itemOfLink(resolved, streamPrefix) };
+    },
+  };
+}
+
+/** The server's own rule: a category is what stands before the first dash. */
+function categoryStream(streamPrefix: string): string {
+  const dash = streamPrefix.indexOf("-");
+  if (dash <= 0) {
+    throw new RelayError("CONFIG_INVALID", `${JSON.stringify(streamPrefix)} has no dash, and so no category.`);
+  }
+  return `$ce-${streamPrefix.slice(0, dash)}`;
+}
+
+function passed(position: string | null): LogItem[] {
+  return position === null ? [] : [{ kind: "passed", position }];
+}
+
+/** Null when it begins at an end of the log. */
+function afterOf<Place>(from: LogStart, parse: (text: string) => Place | null): Place | null {
+  if (typeof from === "string") return null;
+  const place = parse(from.after);
+  if (place === null) throw lost(from, "it is no place of this way of reading");
+  return place;
+}
+
+function allPlace(text: string): { commit: bigint; prepare: bigint } | null {
+  const [, commit, prepare] = /^(\d{1,19})\/(\d{1,19})$/.exec(text) ?? [];
+  return commit === undefined || prepare === undefined ? null : { commit: BigInt(commit), prepare: BigInt(prepare) };
+}
+
+function linkPlace(text: string): bigint | null {
+  return /^\d{1,19}$/.test(text) ? BigInt(text) : null;
+}
+
+function lost(from: LogStart, why: string): RelayError {
+  const place = typeof from === "string" ? from : from.after.slice(0, NAME_MAX);
+  return new RelayError("LOG_LOST", `The place ${JSON.stringify(place)} to go on from is not there: ${why}.`);
+}
