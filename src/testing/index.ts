@@ -35,3 +35,4 @@ export type {
   TransactionsTraits,
   TransactionsUser,
 } from "./contracts/transactions-subject.ts";
+export { type MemoryEventLog, type MemoryEventLogOptions, memoryEventLog } from "./memory-event-log.ts";

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { reasonOf } from "../../core/errors.ts";
 import { delivered, type Outcome, rejected, retry, type Scope } from "../../core/outcome.ts";
+import { retryAfterMs } from "../../core/retry-after.ts";
 import { ForbiddenHost } from "./http-guard.ts";
 
 /** What came of one request. */
@@ -58,7 +59,7 @@ function ofStatus(answer: Extract<Answer, { kind: "answered" }>, circumstances: 
   const { scope, shown } = circumstances;
   const words = `${shown} answered ${[status, STATUS_CODES[status]].filter(Boolean).join(" ")}`;
   const errorType = `HTTP_${status}`;
-  const afterMs = retryAfterMs(answer.header("retry-after"), circumstances);
+  const afterMs = retryAfterMs(answer.header("retry-after"), circumstances.wallMs, circumstances.retryAfterMsMax);
   const wait = afterMs === null ? {} : { afterMs };
   if (status < 400) {
     const where = redirectedTo(answer.header("location"), shown);
@@ -74,20 +75,6 @@ function ofStatus(answer: Extract<Answer, { kind: "answered" }>, circumstances: 
 function redirectedTo(location: string | undefined, shown: string): string {
   const url = location === undefined ? null : URL.parse(location, shown);
   return url === null ? "" : ` to ${url.protocol}//${url.host}`;
-}
-
-/** A number of seconds or a date. Null when there is neither. */
-function retryAfterMs(written: string | undefined, { wallMs, retryAfterMsMax }: Circumstances): number | null {
-  if (written === undefined || written.length > 100) return null;
-  const text = written.trim();
-  const wantedMs = /^\d+$/.test(text) ? Number(text) * 1_000 : dateMs(text) - wallMs;
-  return Number.isNaN(wantedMs) ? null : Math.min(Math.max(0, wantedMs), retryAfterMsMax);
-}
-
-/** A date begins with the day of the week. The oldest form names no zone and means GMT. */
-function dateMs(text: string): number {
-  if (!/^[a-z]{3}/i.test(text)) return Number.NaN;
-  return Date.parse(/\d{4}$/.test(text) ? `${text} GMT` : text);
 }
 
 const PLAIN_WORDS: Readonly<Record<string, string>> = {

@@ -1,0 +1,37 @@
+import { RelayError } from "../core/errors.ts";
+import type { EventLog, LoggedEvent } from "../ports/event-log.ts";
+import { type OutcomeTypes, type RequestView, viewOf } from "./request-view.ts";
+
+export interface ReadRequest {
+  readonly events: readonly LoggedEvent[];
+  readonly view: RequestView;
+}
+
+const PAGE = 500;
+/** A request's stream tells of one request; a longer one is something else. */
+const EVENTS_MAX = 20_000;
+
+/** Throws EVENT_INVALID when the stream does not have the event that asked for the job. */
+export async function readRequest(
+  log: EventLog,
+  stream: string,
+  jobId: string,
+  types: OutcomeTypes,
+): Promise<ReadRequest> {
+  const events: LoggedEvent[] = [];
+  let from = 0n;
+  for (;;) {
+    const page = await log.read(stream, from, PAGE);
+    events.push(...page);
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) break;
+    if (events.length >= EVENTS_MAX) {
+      throw new RelayError("EVENT_INVALID", `The stream ${stream} has more than ${EVENTS_MAX} events.`);
+    }
+    from = last.revision + 1n;
+  }
+  const view = viewOf(events, jobId, types);
+  if (view !== null) return { events, view };
+  const has = events.length === 0 ? "is not there or empty" : `has ${events.length} events, none with this id`;
+  throw new RelayError("EVENT_INVALID", `Job ${jobId} was asked for by an event of ${stream}, which ${has}.`);
+}
