@@ -86,6 +86,10 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     fix: "Redis lost its memory: jobs that were not done yet are gone. Find out since when, go back there with `outbox-relay requests seek`, and start again; workers skip what has an outcome.",
   },
+  STREAM_TRIMMED: {
+    retryable: false,
+    fix: "Changes left the stream before they were read: `outbox-relay dynamodb recover` finds their intents in the table, relays them, and lets the runner go on.",
+  },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
   IDENTITY_CHANGED: {
     retryable: false,

@@ -8,6 +8,8 @@ export interface HealthFacts {
   readonly nowMs: number;
   readonly uptimeS: number;
   readonly database: DatabaseState;
+  /** Absent: `postgres`. */
+  readonly databaseName?: string;
   /** Wall time; null before the first. */
   readonly lastPollMs: number | null;
   readonly pollIntervalMs: number;
@@ -88,12 +90,12 @@ export function healthOf(facts: HealthFacts): Health {
 }
 
 function fatalProblems(facts: HealthFacts): Problem[] {
-  const { database } = facts;
+  const { database, databaseName: name = "postgres" } = facts;
   const silence = pollSilence(facts);
   return [
     ...(database.answers
       ? []
-      : [{ part: "database", name: "postgres", reason: database.reason ?? "it does not answer" } as const]),
+      : [{ part: "database", name, reason: database.reason ?? "it does not answer" } as const]),
     ...(silence === null ? [] : [{ part: "relay", name: "poller", reason: silence } as const]),
   ];
 }

@@ -1,0 +1,114 @@
+import type { DynamoDbRunConfig } from "../config/dynamodb-config.ts";
+import { systemClock } from "../core/clock.ts";
+import { RelayError } from "../core/errors.ts";
+import { DatabaseCheck } from "../http/database-check.ts";
+import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
+import type { HttpFaces } from "../http/server.ts";
+import type { OperationTarget } from "../operations/event-source.ts";
+import type { Backlog } from "../ports/queue-store.ts";
+import { BacklogWatch } from "../telemetry/backlog-watch.ts";
+import { Condition } from "../telemetry/condition.ts";
+import type { Listenable } from "../telemetry/listenable.ts";
+import { Metrics, type PipelineEnds } from "../telemetry/metrics.ts";
+import type { MetricsText } from "../telemetry/metrics-text.ts";
+import type { PushTally } from "../telemetry/push-tally.ts";
+import { redactor } from "../telemetry/redaction.ts";
+import { VERSION } from "./version.ts";
+
+interface ViewOptions {
+  readonly config: DynamoDbRunConfig;
+  readonly events: Listenable;
+  readonly pipelines: readonly PipelineEnds[];
+  readonly backlog: (type: string) => Promise<Backlog>;
+  readonly ping: () => Promise<void>;
+  readonly pushes: PushTally;
+}
+
+/** How long health and metrics wait for figures before they show the last known ones. */
+const FIGURES_MS = 1_000;
+
+/** What a runner of intents shows of itself. */
+export class DynamoDbView implements HttpFaces {
+  readonly #config: DynamoDbRunConfig;
+  readonly #condition = new Condition(systemClock);
+  readonly #database: DatabaseCheck;
+  readonly #backlog: BacklogWatch;
+  readonly #metrics: Metrics;
+  readonly #pipelines: readonly PipelineEnds[];
+  readonly redact: (text: string) => string;
+  #lastPollMs: number | null = null;
+
+  constructor({ backlog, config, events, ping, pipelines, pushes }: ViewOptions) {
+    this.#config = config;
+    this.#pipelines = pipelines;
+    this.redact = redactor(config.secrets);
+    this.#database = new DatabaseCheck(systemClock, ping);
+    const watched = pipelines.map(({ pipeline, source }, at) => {
+      const { type } = config.relays[at]!.relay;
+      return { pipeline, source, schema: config.table, backlog: () => backlog(type) };
+    });
+    this.#backlog = new BacklogWatch(watched, systemClock);
+    this.#metrics = new Metrics({
+      version: VERSION,
+      condition: this.#condition,
+      backlog: () => this.#backlog.figures(FIGURES_MS),
+      pipelines: () => pipelines,
+      pushes,
+    });
+    for (const ends of pipelines) this.#metrics.expect(ends);
+    this.#condition.listen(events);
+    this.#metrics.listen(events);
+  }
+
+  answered(): void {
+    this.#lastPollMs = Date.now();
+    this.#database.answered();
+    for (const { pipeline } of this.#pipelines) this.#condition.answered(pipeline);
+  }
+
+  async health(): Promise<Health> {
+    const [database, backlog] = await Promise.all([this.#database.state(), this.#backlog.figures(FIGURES_MS)]);
+    const health = healthOf({
+      service: this.#config.service,
+      ...this.#pollFacts(),
+      database,
+      databaseName: "dynamodb",
+      broken: this.#condition.brokenSources(),
+      circuits: this.#condition.openCircuits(),
+      unreachable: [],
+      backlog,
+      remarks: [],
+    });
+    return JSON.parse(this.redact(JSON.stringify(health))) as Health;
+  }
+
+  async readiness(): Promise<Readiness> {
+    const { answers, reason } = await this.#database.state();
+    return readinessOf({ answers, reason: reason === null ? null : this.redact(reason) }, this.#pollFacts());
+  }
+
+  async metrics(accept?: string): Promise<MetricsText> {
+    return await this.#metrics.text(accept);
+  }
+
+  operations(): OperationTarget {
+    throw new RelayError("CONFIG_INVALID", "The intents are in DynamoDB: the API works on outboxes in a database only");
+  }
+
+  adminToken(): string | null {
+    return null;
+  }
+
+  stop(): void {
+    this.#metrics.stop();
+  }
+
+  #pollFacts() {
+    return {
+      nowMs: Date.now(),
+      uptimeS: Math.floor(process.uptime()),
+      lastPollMs: this.#lastPollMs,
+      pollIntervalMs: this.#config.timing.pollMs ?? 0,
+    };
+  }
+}

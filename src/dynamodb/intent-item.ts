@@ -1,0 +1,84 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { Headers } from "../core/event.ts";
+import type { FailedAttempt } from "../ports/technical-events.ts";
+import type { DeadLetter, IntentRecord, Item } from "./intent-record.ts";
+
+/** Reads an item, whoever wrote it. What is missing or of another kind is its `fault`; the rest is still told. */
+export function recordOf(item: Readonly<Item>): IntentRecord {
+  const faults: string[] = [];
+  const type = typeIn(item);
+  if (type === "") faults.push("`intent` is no map with a text `type`");
+  return {
+    id: item.id?.S ?? "",
+    type,
+    key: optionalText(item, "key", faults),
+    payload: payloadIn(item, faults),
+    headers: headersIn(item, faults),
+    correlationId: optionalText(item, "correlation_id", faults),
+    createdAt: item.created_at?.S ?? null,
+    deliveredAt: deliveredAtIn(item),
+    attemptCount: countIn(item.attempt_count),
+    lastError: item.last_error?.S ?? null,
+    errors: (item.errors?.L ?? []).map(attemptOf),
+    retryAt: item.retry_at?.S ?? null,
+    claimedUntil: item.claimed_until?.S ?? null,
+    claims: countIn(item.claims),
+    fault: faults.length === 0 ? null : `The item cannot be read as an intent: ${faults.join("; ")}`,
+    item,
+  };
+}
+
+export function deadLetterOf(item: Readonly<Item>): DeadLetter {
+  return { ...recordOf(item), deadAt: item.dead_at?.S ?? "" };
+}
+
+export function errorsAttribute(errors: readonly FailedAttempt[]): AttributeValue {
+  return {
+    L: errors.map(({ at, attempt, reason }) => ({
+      M: { at: { S: at }, attempt: { N: String(attempt) }, reason: { S: reason } },
+    })),
+  };
+}
+
+function typeIn(item: Readonly<Item>): string {
+  return item.intent?.M?.type?.S ?? "";
+}
+
+function payloadIn(item: Readonly<Item>, faults: string[]): Buffer {
+  const payload = item.intent?.M?.payload;
+  if (payload?.S !== undefined) return Buffer.from(payload.S);
+  if (payload?.B !== undefined) return Buffer.from(payload.B);
+  faults.push("`intent.payload` is neither a text nor bytes");
+  return Buffer.alloc(0);
+}
+
+function headersIn(item: Readonly<Item>, faults: string[]): Headers {
+  const { headers } = item;
+  if (headers === undefined || headers.NULL === true) return {};
+  const entries = Object.entries(headers.M ?? {});
+  const isRight = headers.M !== undefined && entries.every(([, value]) => value.S !== undefined);
+  if (!isRight) faults.push("`headers` is no map of texts");
+  return Object.fromEntries(entries.flatMap(([name, { S }]) => (S === undefined ? [] : [[name, S]])));
+}
+
+function optionalText(item: Readonly<Item>, name: string, faults: string[]): string | null {
+  const value = item[name];
+  if (value === undefined || value.NULL === true) return null;
+  if (value.S === undefined) faults.push(`\`${name}\` is no text`);
+  return value.S ?? null;
+}
+
+/** Whatever stands there says that it was delivered; only an explicit null does not. */
+function deliveredAtIn({ delivered_at: at }: Readonly<Item>): string | null {
+  if (at === undefined || at.NULL === true) return null;
+  return at.S ?? at.N ?? "?";
+}
+
+function countIn(value: AttributeValue | undefined): number {
+  const count = Number(value?.N ?? 0);
+  return Number.isSafeInteger(count) && count > 0 ? count : 0;
+}
+
+function attemptOf({ M = {} }: AttributeValue): FailedAttempt {
+  return { at: M.at?.S ?? "", attempt: countIn(M.attempt), reason: M.reason?.S ?? "" };
+}

@@ -1,0 +1,102 @@
+import type { DynamoDbLink } from "./dynamodb-link.ts";
+import { type IntentFailure, withFailure } from "./failure-history.ts";
+import { errorsAttribute, recordOf } from "./intent-item.ts";
+import { dueIntents, readIntents } from "./intent-reader.ts";
+import type { IntentRecord, Item } from "./intent-record.ts";
+import { updateIntent } from "./intent-update.ts";
+import { TTL_ATTRIBUTE } from "./tables.ts";
+
+const CLAIMS_AT_ONCE = 16;
+
+/** What became of a write: `gone` when the intent was deleted, or delivered by somebody else, meanwhile. */
+export type Settled = "written" | "gone";
+
+/** The relay's side of the outbox: what is known of an intent, and what is written down of its delivery. */
+export interface IntentState {
+  /** The current state; what is not there any more is left out. */
+  read(ids: readonly string[]): Promise<ReadonlyMap<string, IntentRecord>>;
+  /** Only after the external system acknowledged it. */
+  markDelivered(id: string, at: number): Promise<Settled>;
+  /** Counts the attempt and says when the next one is due. */
+  recordFailure(record: IntentRecord, failure: IntentFailure, retryAt: number): Promise<Settled>;
+  /** The ids of what is due at this time (ISO 8601), the longest overdue first. The index may lag behind by moments. */
+  due(type: string, nowIso: string, limit: number): Promise<readonly string[]>;
+  /**
+   * Takes in hand those of these that become due before a time and that nobody has in hand, so that no sweep takes them
+   * up before `untilIso`. The others are left out.
+   */
+  claim(ids: readonly string[], claim: Claim): Promise<readonly IntentRecord[]>;
+  /** Lets go of what was taken in hand and not tried: it is due now. */
+  release(ids: readonly string[]): Promise<void>;
+}
+
+interface Claim {
+  readonly nowIso: string;
+  readonly dueBeforeIso: string;
+  readonly untilIso: string;
+}
+
+export function intentState(link: DynamoDbLink, table: string, keepDeliveredMs: number): IntentState {
+  return {
+    read: (ids) => readIntents(link, table, ids),
+    due: (type, nowIso, limit) => dueIntents(link, table, type, nowIso, limit),
+    async markDelivered(id, at) {
+      const expires = Math.ceil((at + keepDeliveredMs) / 1_000);
+      const item = await updateIntent(link, table, id, {
+        doing: "marking an intent delivered",
+        expression: `SET delivered_at = :at, ${TTL_ATTRIBUTE} = :expires REMOVE retry_type, retry_at, claimed_until, claims`,
+        values: { ":at": { S: new Date(at).toISOString() }, ":expires": { N: String(expires) } },
+      });
+      return settledOf(item);
+    },
+    recordFailure: (record, failure, retryAt) =>
+      withFailure(record, failure, async ({ attemptCount, errors, lastError }) => {
+        const item = await updateIntent(link, table, record.id, {
+          doing: "writing a failure down",
+          expression:
+            "SET attempt_count = :count, last_error = :error, errors = :errors, retry_type = :type, retry_at = :retry REMOVE claimed_until, claims",
+          values: {
+            ":count": { N: String(attemptCount) },
+            ":error": { S: lastError },
+            ":errors": errorsAttribute(errors),
+            ":type": { S: record.type },
+            ":retry": { S: new Date(retryAt).toISOString() },
+          },
+        });
+        return settledOf(item);
+      }),
+    async claim(ids, claim) {
+      const claimed: IntentRecord[] = [];
+      for (let at = 0; at < ids.length; at += CLAIMS_AT_ONCE) {
+        const some = ids.slice(at, at + CLAIMS_AT_ONCE).map((id) => claimOne(link, table, id, claim));
+        claimed.push(...(await Promise.all(some)).filter((record) => record !== null));
+      }
+      return claimed;
+    },
+    async release(ids) {
+      const change = {
+        doing: "letting go of an intent",
+        expression: "SET retry_at = :now REMOVE claimed_until, claims",
+        condition: "attribute_exists(claimed_until)",
+        values: { ":now": { S: new Date().toISOString() } },
+      };
+      await Promise.all(ids.map((id) => updateIntent(link, table, id, change)));
+    },
+  };
+}
+
+async function claimOne(link: DynamoDbLink, table: string, id: string, claim: Claim): Promise<IntentRecord | null> {
+  const { dueBeforeIso, nowIso, untilIso } = claim;
+  const item = await updateIntent(link, table, id, {
+    doing: "taking an intent in hand",
+    expression: "SET retry_at = :until, claimed_until = :until ADD claims :one",
+    condition: "retry_at <= :due AND (attribute_not_exists(claimed_until) OR claimed_until <= :now)",
+    values: { ":until": { S: untilIso }, ":due": { S: dueBeforeIso }, ":now": { S: nowIso }, ":one": { N: "1" } },
+    returns: true,
+  });
+  return item === null ? null : recordOf(item);
+}
+
+function settledOf(item: Item | null): Settled {
+  return item === null ? "gone" : "written";
+}

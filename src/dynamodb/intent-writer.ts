@@ -1,0 +1,68 @@
+import type { TransactWriteItem } from "@aws-sdk/client-dynamodb";
+import { RelayError } from "../core/errors.ts";
+import { failedConditions, isConditionFailure } from "./dynamodb-errors.ts";
+import type { DynamoDbLink } from "./dynamodb-link.ts";
+import type { NewIntent } from "./intent-record.ts";
+import { newIntentItem } from "./new-intent.ts";
+
+/** Of DynamoDB. */
+const TRANSACTION_MAX = 100;
+
+type Intents = NewIntent | readonly NewIntent[];
+
+/** The application's side of the outbox. */
+export interface IntentWriter {
+  /**
+   * Entries for a TransactWriteItems of your own: your writes and the intents take effect together or not at all. An id
+   * that is in the outbox already cancels the transaction (ConditionalCheckFailed).
+   */
+  intend(intents: Intents): TransactWriteItem[];
+  /** Writes intents alone, all of them or none; returns their ids. One that is there already stays as it is. */
+  write(intents: Intents): Promise<readonly string[]>;
+}
+
+export function intentWriter(link: DynamoDbLink, table: string, sweepAfterMs: number): IntentWriter {
+  const entriesOf = (intents: Intents) => {
+    const list = Array.isArray(intents) ? (intents as readonly NewIntent[]) : [intents as NewIntent];
+    if (list.length > TRANSACTION_MAX) {
+      const what = `${list.length} intents are too many for one transaction, ${TRANSACTION_MAX} the most`;
+      throw new RelayError("EVENT_INVALID", `${what}: write them in several.`);
+    }
+    const now = Date.now();
+    return list.map((intent) => ({
+      Put: {
+        TableName: table,
+        Item: newIntentItem(intent, now, sweepAfterMs),
+        ConditionExpression: "attribute_not_exists(id)",
+      },
+    }));
+  };
+
+  async function writeAll(entries: ReturnType<typeof entriesOf>): Promise<void> {
+    const doing = `writing ${entries.length} intents to ${table}`;
+    let rest = entries;
+    while (rest.length > 0) {
+      try {
+        await link.send(doing, async (client, sdk) => {
+          // Alone it is half the price of a transaction.
+          if (rest.length === 1) await client.send(new sdk.PutItemCommand(rest[0]!.Put));
+          else await client.send(new sdk.TransactWriteItemsCommand({ TransactItems: rest }));
+        });
+        return;
+      } catch (error) {
+        if (!isConditionFailure(error)) throw error;
+        const there = new Set(rest.length === 1 ? [0] : failedConditions(error));
+        rest = rest.filter((_, index) => !there.has(index));
+      }
+    }
+  }
+
+  return {
+    intend: entriesOf,
+    async write(intents) {
+      const entries = entriesOf(intents);
+      await writeAll(entries);
+      return entries.map(({ Put }) => Put.Item.id.S);
+    },
+  };
+}

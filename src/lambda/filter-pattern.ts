@@ -1,0 +1,110 @@
+import { RelayError } from "../core/errors.ts";
+import type { StreamRecord } from "./lambda-events.ts";
+
+/** A pattern of an event source mapping: objects down to lists of rules, of which one must hold. */
+export interface FilterPattern {
+  readonly [name: string]: FilterPattern | readonly FilterRule[] | readonly FilterPattern[];
+}
+
+/** `numeric` is for numbers of JSON; those of DynamoDB are texts in a record, so it never holds for them. */
+export type FilterRule =
+  | Scalar
+  | { readonly prefix: string }
+  | { readonly suffix: string }
+  | { readonly "equals-ignore-case": string }
+  | { readonly "anything-but": Scalar | readonly Scalar[] }
+  | { readonly numeric: readonly (string | number)[] }
+  | { readonly exists: boolean };
+
+type Scalar = string | number | boolean | null;
+
+/** Of AWS. */
+const PATTERN_LENGTH_MAX = 4_096;
+/** Instead of a name: one of these patterns must hold. */
+const ANY_OF = "$or";
+
+/** The records that the relay of this intent type gets: new intents of exactly this type. Throws CONFIG_INVALID. */
+export function streamFilter(type: string): FilterPattern {
+  if (typeof type !== "string" || type === "") throw invalid("a filter needs the name of an intent type");
+  const pattern: FilterPattern = {
+    eventName: ["INSERT"],
+    dynamodb: {
+      NewImage: {
+        intent: { M: { type: { S: [type] } } },
+        // The rule has to stand at the value itself: `delivered_at: [{ exists: false }]` holds for every record.
+        delivered_at: { S: [{ exists: false }] },
+      },
+    },
+  };
+  if (JSON.stringify(pattern).length > PATTERN_LENGTH_MAX) {
+    throw invalid(`the intent type ${JSON.stringify(type.slice(0, 50))}... is too long for a filter of AWS`);
+  }
+  return pattern;
+}
+
+/** Whether the event source mapping would hand this record to the function. Throws on a rule that it does not know. */
+export function matchesFilter(pattern: FilterPattern, record: StreamRecord): boolean {
+  return matches(pattern, record);
+}
+
+function matches(pattern: FilterPattern, value: unknown): boolean {
+  // Any element of a list may be the one that is meant.
+  if (Array.isArray(value)) return value.some((element) => matches(pattern, element));
+  return Object.entries(pattern).every(([name, wanted]) => {
+    if (name === ANY_OF) return (wanted as readonly FilterPattern[]).some((one) => matches(one, value));
+    const found = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+    if (!Array.isArray(wanted)) return matches(wanted as FilterPattern, found);
+    return (wanted as readonly FilterRule[]).some((rule) => holds(rule, leavesOf(found)));
+  });
+}
+
+/** What rules look at: values, not what has further levels below it. */
+function leavesOf(value: unknown): readonly Scalar[] {
+  if (Array.isArray(value)) return value.flatMap(leavesOf);
+  return value === undefined || isObject(value) ? [] : [value as Scalar];
+}
+
+function holds(rule: FilterRule, leaves: readonly Scalar[]): boolean {
+  if (!isObject(rule)) return leaves.includes(rule);
+  const [[name, wanted] = ["", undefined], ...others] = Object.entries(rule);
+  const rules = others.length === 0 ? RULES[name] : undefined;
+  if (rules === undefined) throw invalid(`${JSON.stringify(rule)} is no rule of a filter`);
+  return rules(wanted, leaves);
+}
+
+const RULES: Readonly<Record<string, (wanted: unknown, leaves: readonly Scalar[]) => boolean>> = {
+  prefix: (wanted, leaves) => leaves.some((leaf) => typeof leaf === "string" && leaf.startsWith(String(wanted))),
+  suffix: (wanted, leaves) => leaves.some((leaf) => typeof leaf === "string" && leaf.endsWith(String(wanted))),
+  "equals-ignore-case": (wanted, leaves) =>
+    leaves.some((leaf) => typeof leaf === "string" && leaf.toLowerCase() === String(wanted).toLowerCase()),
+  "anything-but": (wanted, leaves) => leaves.some((leaf) => ![wanted].flat().includes(leaf)),
+  numeric: (wanted, leaves) => leaves.some((leaf) => typeof leaf === "number" && inRange(leaf, wanted)),
+  exists: (wanted, leaves) => leaves.length > 0 === wanted,
+};
+
+/** `[">", 0, "<=", 5]`: every pair must hold. */
+function inRange(leaf: number, wanted: unknown): boolean {
+  const parts = [wanted].flat();
+  for (let at = 0; at < parts.length; at += 2) {
+    const [sign, bound] = [COMPARISONS[String(parts[at])], parts[at + 1]];
+    if (sign === undefined || typeof bound !== "number") throw invalid(`${JSON.stringify(wanted)} is no range`);
+    if (!sign(leaf, bound)) return false;
+  }
+  return true;
+}
+
+const COMPARISONS: Readonly<Record<string, (leaf: number, bound: number) => boolean>> = {
+  "=": (leaf, bound) => leaf === bound,
+  "<": (leaf, bound) => leaf < bound,
+  "<=": (leaf, bound) => leaf <= bound,
+  ">": (leaf, bound) => leaf > bound,
+  ">=": (leaf, bound) => leaf >= bound,
+};
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalid(what: string): RelayError {
+  return new RelayError("CONFIG_INVALID", `The filter of a stream: ${what}.`);
+}

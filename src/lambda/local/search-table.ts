@@ -1,0 +1,96 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { DynamoDbLink } from "../../dynamodb/dynamodb-link.ts";
+import { recordOf } from "../../dynamodb/intent-item.ts";
+import type { IntentRecord } from "../../dynamodb/intent-record.ts";
+import type { IntentHandler } from "../intent-handler.ts";
+import type { LambdaContext } from "../lambda-events.ts";
+import { invocationOf } from "./invocation.ts";
+import { insertRecord } from "./lambda-record.ts";
+
+type Item = Record<string, AttributeValue>;
+
+export interface SearchOptions {
+  readonly link: DynamoDbLink;
+  readonly table: string;
+  readonly streamArn: string;
+  readonly context: () => LambdaContext;
+  readonly signal: AbortSignal;
+  /** After each page: how many items were looked at, and how many of them were handed to a relay. */
+  readonly progress?: (looked: number, found: number) => void;
+}
+
+export interface Searched {
+  readonly looked: number;
+  /** Handed to a relay. */
+  readonly found: number;
+  /** Of these: those that the relay could neither deliver nor write down why. */
+  readonly failed: number;
+}
+
+/** Bounds the memory and the work of one request. */
+const PAGE_ITEMS = 200;
+
+/**
+ * Looks at the whole table and hands to the relays what was never tried: the stream may have lost it. What is
+ * delivered, is in somebody's hand, or was tried and waits for its time, is left alone.
+ */
+export async function searchTable(handlers: readonly IntentHandler[], options: SearchOptions): Promise<Searched> {
+  const sum = { looked: 0, found: 0, failed: 0 };
+  for await (const items of pagesOf(options.link, options.table)) {
+    for (const handler of handlers) {
+      const untried = items.filter((item) => isUntried(recordOf(item), handler.type));
+      sum.found += untried.length;
+      sum.failed += await handOver(handler, untried, options);
+    }
+    sum.looked += items.length;
+    options.progress?.(sum.looked, sum.found);
+    if (options.signal.aborted) break;
+  }
+  return sum;
+}
+
+/** What is not delivered, in no order. */
+export async function undelivered(
+  link: DynamoDbLink,
+  table: string,
+  { limit, type }: { readonly limit: number; readonly type?: string },
+): Promise<readonly IntentRecord[]> {
+  const found: IntentRecord[] = [];
+  for await (const items of pagesOf(link, table)) {
+    const records = items.map(recordOf).filter(({ deliveredAt }) => deliveredAt === null);
+    found.push(...records.filter((record) => type === undefined || record.type === type));
+    if (found.length >= limit) break;
+  }
+  return found.slice(0, limit);
+}
+
+async function* pagesOf(link: DynamoDbLink, table: string): AsyncGenerator<readonly Item[]> {
+  let from: Item | undefined;
+  do {
+    const request = {
+      TableName: table,
+      ConsistentRead: true,
+      Limit: PAGE_ITEMS,
+      ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+    };
+    const { Items = [], LastEvaluatedKey } = await link.send(`searching ${table}`, (client, sdk) =>
+      client.send(new sdk.ScanCommand(request)),
+    );
+    yield Items;
+    from = LastEvaluatedKey;
+  } while (from !== undefined);
+}
+
+function isUntried({ attemptCount, claimedUntil, deliveredAt, type }: IntentRecord, wanted: string): boolean {
+  const isInHand = claimedUntil !== null && claimedUntil > new Date().toISOString();
+  return type === wanted && deliveredAt === null && attemptCount === 0 && !isInHand;
+}
+
+/** How many the handler gave back. */
+async function handOver(handler: IntentHandler, items: readonly Item[], options: SearchOptions): Promise<number> {
+  if (items.length === 0) return 0;
+  const numbers = items.map((_, index) => String(index + 1));
+  const records = items.map((item, index) => insertRecord(item, options.streamArn, numbers[index]!));
+  const { failedFrom } = invocationOf(numbers, await handler({ Records: records }, options.context()));
+  return failedFrom === null ? 0 : items.length - failedFrom;
+}

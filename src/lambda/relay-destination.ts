@@ -1,0 +1,67 @@
+import { ConfigProblems } from "../config/config-problems.ts";
+import { destinationConfig } from "../config/destination-config.ts";
+import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
+import { destinationsConfig } from "../config/destinations-config.ts";
+import { publishMsOf } from "../config/lease-timing.ts";
+import { passwordsIn, readSettings } from "../config/read-settings.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Publisher } from "../ports/publisher.ts";
+import type { IntentRelay } from "../routing/intent-relay.ts";
+
+/** Where the one relay of a function sends to. */
+interface RelayDestination {
+  readonly name: string;
+  /** A publish is given up after this time. */
+  readonly publishMs: number;
+  /** What no line may show. */
+  readonly secrets: readonly string[];
+  open(): Promise<Publisher>;
+}
+
+/**
+ * The target's address, with what the environment says of its kind (`KAFKA_USERNAME`, `HTTP_HEADERS` and the like); a
+ * target that is only named is looked up there too. Throws ConfigProblems.
+ */
+export function relayDestination(
+  { target, type }: IntentRelay,
+  env: Readonly<Record<string, string | undefined>>,
+): RelayDestination {
+  const { secrets, settings: read } = readSettings({ env });
+  const problems: string[] = [];
+  if (read.DELIVERY === "exactly-once") {
+    problems.push(
+      "DELIVERY is exactly-once: a function of Lambda delivers at least once, with the key against doubles",
+    );
+  }
+  const settings: Settings = { ...read, DELIVERY: "at-least-once" };
+  const found =
+    "url" in target ? byAddress(target.url, settings, problems) : byName(target.destination, settings, problems);
+  if (found === null || problems.length > 0) {
+    throw new ConfigProblems(problems.map((problem) => `The relay of ${JSON.stringify(type)}: ${problem}`));
+  }
+  const own = "url" in target ? passwordsIn(target.url) : [];
+  return {
+    name: found.name,
+    publishMs: publishMsOf(settings),
+    secrets: [...secrets, ...own],
+    open: () => found.open(),
+  };
+}
+
+function byAddress(url: string, settings: Settings, problems: string[]): DestinationConfig | null {
+  const others = { KAFKA_BROKERS: undefined, OUTBOX_DESTINATIONS: undefined, RABBITMQ_HOST: undefined };
+  const own: string[] = [];
+  const found = destinationConfig({ ...settings, ...others, OUTBOX_DESTINATION: url }, own);
+  problems.push(...own.map((problem) => problem.replaceAll("OUTBOX_DESTINATION", "target.url")));
+  return found;
+}
+
+function byName(name: string, settings: Settings, problems: string[]): DestinationConfig | null {
+  const known = destinationsConfig(settings, problems);
+  const found = known.find((destination) => destination.name === name) ?? null;
+  if (found === null && problems.length === 0) {
+    const names = known.map((destination) => destination.name).join(", ");
+    problems.push(`target.destination is ${JSON.stringify(name)}, which no destination is named: known are ${names}`);
+  }
+  return found;
+}
