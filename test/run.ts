@@ -6,6 +6,7 @@ import { inspect } from "node:util";
 import { ContractMatrix } from "./contract-matrix.ts";
 import { Coverage } from "./coverage.ts";
 import { chromiumProgram } from "./servers/chromium.ts";
+import { dynamoDbClassPath } from "./servers/dynamodb.ts";
 import { elasticMqClassPath } from "./servers/elasticmq.ts";
 import { hadolintProgram } from "./servers/hadolint.ts";
 import { classArchive } from "./servers/kafka-templates.ts";
@@ -239,6 +240,7 @@ async function prepareServers(): Promise<void> {
   await installRedis();
   await installNats();
   await elasticMqClassPath();
+  await dynamoDbClassPath();
   await installRabbit();
   await prometheusProgram("promtool");
   await hadolintProgram();

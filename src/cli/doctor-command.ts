@@ -26,10 +26,13 @@ async function doctor(output: "text" | "json"): Promise<number> {
   const { loadConfig } = await import("../config/load-config.ts");
   const { configSources } = await import("./config-sources.ts");
   const { config } = await loadConfig(configSources());
+  if (config.requests !== null) {
+    const { doctorCommand } = await import("./requests-tools.ts");
+    return await doctorCommand((findings, things) => show(findings, output, config.secrets, things));
+  }
   const { withDatabase } = await import("./with-database.ts");
   const { TableFinder } = await import("../config/find-tables.ts");
   const { examine } = await import("../operations/doctor/doctor.ts");
-  const { redactor } = await import("../telemetry/redaction.ts");
   return await withDatabase(config.database, async (database) => {
     const found = await new TableFinder(database, { ...config, subscribers: [] }).find();
     // What the doctor looks for in a queue, such as marks and their indexes, a log has no need of.
@@ -51,11 +54,22 @@ async function doctor(output: "text" | "json"): Promise<number> {
       destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
       retentionMs: config.retentionMs,
     });
-    const text = output === "json" ? `${JSON.stringify(findings, null, 2)}\n` : findingsText(findings, found.length);
-    // Findings quote what servers said.
-    process.stdout.write(redactor(config.secrets)(text));
-    return findings.length > 0 ? EXIT.unhealthy : EXIT.ok;
+    const things = `${found.length} tables, their grants, the schema and where the events go`;
+    return await show(findings, output, config.secrets, things);
   });
+}
+
+async function show(
+  findings: readonly Finding[],
+  output: "text" | "json",
+  secrets: readonly string[],
+  things: string,
+): Promise<number> {
+  const { redactor } = await import("../telemetry/redaction.ts");
+  const text = output === "json" ? `${JSON.stringify(findings, null, 2)}\n` : findingsText(findings, things);
+  // Findings quote what servers said.
+  process.stdout.write(redactor(secrets)(text));
+  return findings.length > 0 ? EXIT.unhealthy : EXIT.ok;
 }
 
 function doctorDestination(config: ServiceConfig, destination: DestinationConfig, tables: number): DoctorDestination {
@@ -114,9 +128,8 @@ async function prepareTransactions(destination: DestinationConfig, slots: number
   }
 }
 
-function findingsText(findings: readonly Finding[], tables: number): string {
-  if (findings.length === 0)
-    return `All is well: ${tables} tables, their grants, the schema and where the events go.\n`;
+function findingsText(findings: readonly Finding[], things: string): string {
+  if (findings.length === 0) return `All is well: ${things}.\n`;
   const texts = findings.map(({ check, fix, severity, what }) => {
     const indented = fix
       .split("\n")

@@ -6,11 +6,13 @@ import { addConfigCommands } from "./config-command.ts";
 import { addConfigOptions } from "./config-sources.ts";
 import { addDevCommand } from "./dev-command.ts";
 import { addDlqCommands } from "./dlq-commands.ts";
+import { addDynamoDbCommands } from "./dynamodb-commands.ts";
 import { addEventsCommands } from "./events-commands.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
 import { addInitCommand } from "./init-command.ts";
 import type { MigrateAction } from "./migrate-command.ts";
 import { addOperationsCommands } from "./operations-commands.ts";
+import { addRequestsCommands } from "./requests-commands.ts";
 import { VERSION } from "./version.ts";
 
 /** Runs the command line and ends the process with the code that the command gave. */
@@ -74,6 +76,8 @@ export function commands(end: End): Command {
   addOperationsCommands(program, end);
   addEventsCommands(program, end);
   addDlqCommands(program, end);
+  addRequestsCommands(program, end);
+  addDynamoDbCommands(program, end);
   addConfigCommands(program, end);
   addInitCommand(program, end);
   addDevCommand(program, end);

@@ -2,6 +2,8 @@ import { loadConfig } from "../config/load-config.ts";
 import { logStart } from "../config/log-start.ts";
 import type { RequestsConfig } from "../config/requests-config.ts";
 import { RelayError } from "../core/errors.ts";
+import type { Finding } from "../operations/doctor/finding.ts";
+import { examineRequests } from "../operations/doctor/requests-check.ts";
 import type { EventLog } from "../ports/event-log.ts";
 import type { RequestGroup, RequestQueue } from "../ports/request-queue.ts";
 import { bullmqRequestQueue } from "../publishers/bullmq/request-queue.ts";
@@ -46,6 +48,19 @@ function groupOf({ requests }: Tools, name: string): RequestGroup {
   const nearest = nearestName(name, names);
   const hint = nearest === undefined ? `there are ${names.join(", ")}` : `did you mean ${nearest}?`;
   throw new Exit(EXIT.notFound, [`OUTBOX_CONTEXTS has no ${name}: ${hint}`]);
+}
+
+/** What `outbox-relay doctor` looks at here. */
+export function doctorCommand(
+  show: (findings: readonly Finding[], things: string) => Promise<number>,
+): Promise<number> {
+  return withTools(async ({ log, queue, requests: { groups } }) => {
+    const findings = await examineRequests({ log, queue, groups });
+    return await show(
+      findings,
+      `the event store, Redis and ${groups.length} ${groups.length === 1 ? "context" : "contexts"}`,
+    );
+  });
 }
 
 export function listCommand(output: Form): Promise<number> {

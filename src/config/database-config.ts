@@ -19,7 +19,9 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
   if (DATABASE_URL === undefined) {
     if (PGHOST === undefined && PGDATABASE === undefined) {
       problems.push(
-        "DATABASE_URL is missing: write postgres://user:password@host:5432/database, or set PGHOST and PGDATABASE",
+        settings.KURRENTDB_URL !== undefined
+          ? "DATABASE_URL is missing, which this command works on; beside KURRENTDB_URL there is `outbox-relay requests list`"
+          : "DATABASE_URL is missing: write postgres://user:password@host:5432/database, or set PGHOST and PGDATABASE",
       );
     }
     if (PGPASSWORD !== undefined && PGUSER === undefined) problems.push(NO_USER);

@@ -37,6 +37,13 @@ test("A14 without any variable the documented defaults hold", () => {
       MANAGED_PAYLOAD: "text",
       MANAGED_PARTITION: "day",
       MANAGED_WAKE_UP: true,
+      KURRENTDB_SUBSCRIPTION: "all",
+      REQUEST_CHECKPOINTS: "redis",
+      REQUEST_MARKER_TTL: 2_592_000_000,
+      OUTBOX_DYNAMODB_TABLE: "outbox",
+      OUTBOX_DYNAMODB_CHECKPOINTS: "outbox-relay-checkpoints",
+      OUTBOX_DYNAMODB_TIMEOUT: 30_000,
+      OUTBOX_DYNAMODB_SWEEP_INTERVAL: 5_000,
     },
   );
 });

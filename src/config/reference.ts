@@ -23,6 +23,8 @@ const GROUPS: Readonly<Record<string, string>> = {
   managed: "Managed outboxes",
   subscribers: "Subscribers of logs",
   intents: "Intent relays",
+  requests: "Requests in an event store",
+  dynamodb: "DynamoDB",
   relay: "The relay",
   destination: "The destination",
   destinations: "Several destinations",

@@ -247,3 +247,24 @@ test("E1 E4 E9 many contexts and two relays of them: each event once, through dr
   assert.equal((await two.ended).code, 0);
   assert.deepEqual(new Set(await count()), new Set([4]));
 });
+
+test("E5 doctor looks at the event store, Redis and every context, and says what mends each finding", async () => {
+  const env = environment("clinic.visit");
+  const told = await runCommand(["doctor"], env);
+  assert.deepEqual(
+    [told.code, /nobody dispatches its requests/.test(told.stdout)],
+    [3, true],
+    told.stdout + told.stderr,
+  );
+  await using running = await relay("clinic.visit");
+  await running.becomes("healthy");
+  const fine = await runCommand(["doctor"], env);
+  assert.deepEqual([fine.code, fine.stdout], [0, "All is well: the event store, Redis and 1 context.\n"]);
+  await redis.config("SET", "maxmemory-policy", "allkeys-lru");
+  const evicting = await runCommand(["doctor", "-o", "json"], env);
+  await redis.config("SET", "maxmemory-policy", "noeviction");
+  assert.match(evicting.stdout, /maxmemory-policy noeviction/);
+  const lost = await runCommand(["doctor"], { ...env, KURRENTDB_URL: "kurrentdb://127.0.0.1:1?tls=false" });
+  assert.deepEqual([lost.code, /✗ event store/.test(lost.stdout)], [3, true], lost.stdout + lost.stderr);
+  assert.match((await runCommand(["status"], env)).stderr, /outbox-relay requests list/);
+});
