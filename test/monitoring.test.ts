@@ -11,6 +11,7 @@ import { LATENCY_BOUNDS_MS } from "../src/core/latency.ts";
 import { Condition } from "../src/telemetry/condition.ts";
 import { Metrics } from "../src/telemetry/metrics.ts";
 import { PushTally } from "../src/telemetry/push-tally.ts";
+import { RequestMetrics } from "../src/telemetry/request-metrics.ts";
 import { prometheusProgram } from "./servers/promtool.ts";
 import { anchorsOf } from "./tidy/documents.ts";
 
@@ -107,10 +108,21 @@ async function shownNames(): Promise<Set<string>> {
   metrics.polled("s.t", 1);
   const { text } = await metrics.text();
   metrics.stop();
-  return new Set([...text.matchAll(/^([a-z]\w*)/gm)].map(([, name]) => name!));
+  return new Set([...(text + (await shownOfRequests())).matchAll(/^([a-z]\w*)/gm)].map(([, name]) => name!));
 }
 
-const OURS = /\b(?:outbox_relay|process|nodejs)_[a-z_0-9]+\b/g;
+async function shownOfRequests(): Promise<string> {
+  const group = { context: "c", aggregate: "a", namespace: "n", queue: "q", jobName: "j", markerMs: 1 };
+  const metrics = new RequestMetrics("1", [group]);
+  metrics.skipped(group, null, "gone");
+  metrics.turned(group, "running");
+  const { text } = await metrics.text();
+  metrics.stop();
+  return text;
+}
+
+const OURS =
+  /\b(?:outbox_(?:relay_[a-z_0-9]+|events_total|dispatched_total|skipped_total|lag_ms)|(?:process|nodejs)_[a-z_0-9]+)\b/g;
 
 test("A11 A12 A21 every metric that the rules and the dashboard ask for is one that the service shows", async () => {
   const shown = await shownNames();
