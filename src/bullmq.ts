@@ -5,3 +5,4 @@ export {
   bullmqPublisher,
   type Removal,
 } from "./publishers/bullmq/bullmq-publisher.ts";
+export { bullmqRequestQueue } from "./publishers/bullmq/request-queue.ts";
