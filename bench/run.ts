@@ -4,6 +4,7 @@ import { machine, printFigures } from "./report.ts";
 import { drainKafka } from "./scenarios/drain-kafka.ts";
 import { drainLog } from "./scenarios/drain-log.ts";
 import { drainPostgres } from "./scenarios/drain-postgres.ts";
+import { eventstore } from "./scenarios/eventstore.ts";
 import { insertCost } from "./scenarios/insert-cost.ts";
 import { latency } from "./scenarios/latency.ts";
 import { overhead } from "./scenarios/overhead.ts";
@@ -13,6 +14,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "drain-postgres": drainPostgres,
   "drain-kafka": drainKafka,
   "drain-log": drainLog,
+  eventstore,
   "insert-cost": insertCost,
   latency,
   overhead,

@@ -93,9 +93,7 @@ function fatalProblems(facts: HealthFacts): Problem[] {
   const { database, databaseName: name = "postgres" } = facts;
   const silence = pollSilence(facts);
   return [
-    ...(database.answers
-      ? []
-      : [{ part: "database", name, reason: database.reason ?? "it does not answer" } as const]),
+    ...(database.answers ? [] : [{ part: "database", name, reason: database.reason ?? "it does not answer" } as const]),
     ...(silence === null ? [] : [{ part: "relay", name: "poller", reason: silence } as const]),
   ];
 }

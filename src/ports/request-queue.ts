@@ -69,6 +69,9 @@ export interface RequestQueue {
   /** Null while somebody else has it. */
   acquire(group: RequestGroup, owner: string, leaseMs: number): Promise<RequestLease | null>;
 
+  /** What was written last, by whomever; null at the very beginning. */
+  position(group: RequestGroup): Promise<string | null>;
+
   /** Throws FENCED when it is somebody else's, or nobody's. */
   renew(group: RequestGroup, lease: RequestLease, leaseMs: number): Promise<void>;
 
@@ -78,8 +81,9 @@ export interface RequestQueue {
    * Adds the jobs of those events that are not marked, marks them, keeps the dead ones and moves the position: all of it
    * or nothing, and only under this lease. Throws FENCED when the lease is lost, LEASE_LOST when
    * the position is another one (then everything is to be read again from there), QUEUE_FORGOT when there is nothing left.
+   * Calls `sent` when it has nothing to do but wait for the answer: it may, it need not.
    */
-  dispatch(group: RequestGroup, lease: RequestLease, batch: RequestBatch): Promise<Dispatched>;
+  dispatch(group: RequestGroup, lease: RequestLease, batch: RequestBatch, sent?: () => void): Promise<Dispatched>;
 
   /** How the group stands, for a person. */
   standing(group: RequestGroup): Promise<RequestStanding>;
@@ -95,6 +99,9 @@ export interface RequestQueue {
 
   /** Forgets dead ones for good; how many there were. */
   discard(group: RequestGroup, eventIds: readonly string[]): Promise<number>;
+
+  /** What in the server's settings may make it forget, with what mends it. */
+  memory(): Promise<readonly { readonly what: string; readonly fix: string }[]>;
 
   /** Throws when it gives no answer. */
   ping(): Promise<void>;

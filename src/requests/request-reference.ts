@@ -4,7 +4,7 @@ import { type RequestContext, streamPrefix } from "./request-names.ts";
 
 const TEXT_LENGTH_MAX = 256;
 
-export type Referenced = { readonly job: RequestJob } | { readonly fault: string };
+type Referenced = { readonly job: RequestJob } | { readonly fault: string };
 
 /** The job that an event asks for: a reference, and nothing of what the event says. */
 export function referenceOf(event: LoggedEvent, context: RequestContext, nowMs: number): Referenced {

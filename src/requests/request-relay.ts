@@ -1,11 +1,12 @@
 import type { Clock, Random } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
-import type { EventLog, LogStart } from "../ports/event-log.ts";
+import type { EventLog, LogItem, LogStart } from "../ports/event-log.ts";
 import type { RequestGroup, RequestLease, RequestQueue } from "../ports/request-queue.ts";
 import type { RequestFilter } from "./request-filter.ts";
 import type { RequestListener, RequestState } from "./request-listener.ts";
 import { contextName, streamPrefix } from "./request-names.ts";
 import { type SortedPage, sortPage } from "./request-page.ts";
+import { readAhead } from "./request-pages.ts";
 
 /** A second copy of the position, in another place than the queue's. Throws FENCED when somebody else writes it. */
 export interface PositionCopy {
@@ -13,7 +14,7 @@ export interface PositionCopy {
   write(group: RequestGroup, position: string): Promise<void>;
 }
 
-export interface RequestRelayOptions {
+interface RequestRelayOptions {
   readonly group: RequestGroup;
   readonly log: EventLog;
   readonly queue: RequestQueue;
@@ -31,9 +32,11 @@ export interface RequestRelayOptions {
   readonly listener: RequestListener;
 }
 
-const PAGE_MAX = 500;
+const PAGE_MAX = 1_000;
 /** Positions of pages without a job are written at most so often; whoever restarts reads those events again. */
 const QUIET_WRITE_MS = 1_000;
+/** What was done with a page is told while the next one is on its way; without a next one, so long after it. */
+const TELL_MS = 100;
 const PAUSE_MS = { first: 100, last: 10_000 };
 /** Beyond it something is wrong with the events, not with one of them. */
 const DEAD_MAX = 10_000;
@@ -51,8 +54,9 @@ export class RequestRelay {
   #position: string | null = null;
   #unwritten: string | null = null;
   #writtenMs = 0;
-  #copiedMs = 0;
+  #copiedMs = Number.NEGATIVE_INFINITY;
   #deadCount = 0;
+  #untold: (() => void) | null = null;
 
   constructor(options: RequestRelayOptions) {
     this.#options = options;
@@ -77,6 +81,8 @@ export class RequestRelay {
       try {
         const lease = await queue.acquire(group, owner, leaseMs);
         if (lease === null) {
+          // So that it is noticed when the queue has forgotten it by the time that it is this one's turn.
+          this.#position = (await queue.position(group)) ?? this.#position;
           this.#turn("standby");
           await clock.sleep(leaseMs / RENEWALS_PER_LEASE, signal);
           continue;
@@ -106,21 +112,19 @@ export class RequestRelay {
     try {
       const from = await this.#startOf(lease);
       this.#turn("running");
-      const both = AbortSignal.any([signal, over.signal]);
-      for await (const page of log.subscribe({
-        streamPrefix: streamPrefix(group),
-        from,
-        pageMax: PAGE_MAX,
-        signal: both,
-      })) {
+      const read = new AbortController();
+      const either = AbortSignal.any([signal, over.signal, read.signal]);
+      const pages = log.subscribe({ streamPrefix: streamPrefix(group), from, pageMax: PAGE_MAX, signal: either });
+      for await (const { page, readOn } of readAhead(pages, read)) {
+        const isCaughtUp = await this.#take(page, lease, readOn);
         works();
-        const isCaughtUp = await this.#take(page, lease);
         if (once && isCaughtUp) break;
       }
       if (over.signal.aborted) throw over.signal.reason;
       await this.#flush(lease);
       return true;
     } finally {
+      this.#tell();
       over.abort();
       await heartbeat;
       await queue.release(group, lease).catch(() => {});
@@ -128,8 +132,13 @@ export class RequestRelay {
   }
 
   async #startOf({ position }: RequestLease): Promise<LogStart> {
-    const { copy, group, start } = this.#options;
-    if (position === null && (this.#position ?? (await copy?.read(group)) ?? null) !== null) {
+    const { copy, group, queue, start } = this.#options;
+    // Read in any case: whoever takes over writes it behind the former one.
+    const copied = (await copy?.read(group)) ?? null;
+    if (position === null && (this.#position ?? copied) !== null) {
+      // Whoever froze since it got the lease sees what others have written meanwhile.
+      const isLate = (await queue.position(group)) !== null;
+      if (isLate) throw new RelayError("FENCED", `Another relay dispatches for ${contextName(group)} now.`);
       throw new RelayError(
         "QUEUE_FORGOT",
         `Redis knows nothing of ${contextName(group)} any more, which it did before.`,
@@ -142,39 +151,59 @@ export class RequestRelay {
     return position === "beginning" || position === "now" ? position : { after: position };
   }
 
-  async #take(page: Parameters<typeof sortPage>[0], lease: RequestLease): Promise<boolean> {
+  async #take(page: readonly LogItem[], lease: RequestLease, readOn: () => void): Promise<boolean> {
     const { clock, filter, group, listener, sinceMs } = this.#options;
     const nowMs = clock.wallMs();
     const sorted = sortPage(page, { group, filter, sinceMs, nowMs });
     if (sorted.position !== null) this.#unwritten = sorted.position;
     const hasWork = sorted.asked.length > 0 || sorted.buried.length > 0;
     const isQuiet = clock.monotonicMs() - this.#writtenMs < QUIET_WRITE_MS;
-    if (hasWork) await this.#dispatch(sorted, lease);
-    else if (!isQuiet || sorted.isCaughtUp) await this.#flush(lease);
+    if (hasWork) await this.#dispatch(sorted, lease, readOn);
+    else if (!isQuiet || sorted.isCaughtUp) await this.#dispatch({ asked: [], buried: [] }, lease);
     for (const { event, link, reason } of sorted.skipped) listener.skipped(group, event, reason, link);
     if (sorted.isCaughtUp) listener.lag(group, 0);
     else if (sorted.newestMs !== null) listener.lag(group, Math.max(0, nowMs - sorted.newestMs));
     return sorted.isCaughtUp;
   }
 
-  async #dispatch({ asked, buried }: Pick<SortedPage, "asked" | "buried">, lease: RequestLease): Promise<void> {
+  async #dispatch(
+    { asked, buried }: Pick<SortedPage, "asked" | "buried">,
+    lease: RequestLease,
+    readOn: () => void = () => {},
+  ): Promise<void> {
     const { clock, group, listener, queue } = this.#options;
     const position = this.#unwritten;
     if (position === null) return;
     const jobs = asked.map(({ job }) => job);
     const dead = buried.map((it) => it.dead);
-    const { deadCount, isNew } = await queue.dispatch(group, lease, { jobs, dead, after: this.#position, position });
+    const batch = { jobs, dead, after: this.#position, position };
+    const { deadCount, isNew } = await queue.dispatch(group, lease, batch, () => {
+      readOn();
+      this.#tell();
+    });
+    this.#tell();
     this.#position = position;
     this.#unwritten = null;
     this.#writtenMs = clock.monotonicMs();
-    for (const [index, { event, job }] of asked.entries()) {
-      if (isNew[index]) listener.dispatched(group, event, job);
-      else listener.skipped(group, event, "already dispatched");
-    }
-    for (const it of buried) listener.died(group, it.event, it.dead);
+    this.#untold = () => {
+      for (const [index, { event, job }] of asked.entries()) {
+        if (isNew[index]) listener.dispatched(group, event, job);
+        else listener.skipped(group, event, "already dispatched");
+      }
+      for (const it of buried) listener.died(group, it.event, it.dead);
+    };
+    // Places without an event are items too, so that even a full page may have fewer jobs.
+    if (jobs.length < PAGE_MAX / 2) this.#tell();
+    else void clock.sleep(TELL_MS).then(() => this.#tell());
     await this.#copy(position);
     if (deadCount !== null) this.#deadCount = deadCount;
     if (this.#deadCount >= DEAD_MAX) throw tooManyDead(group, this.#deadCount);
+  }
+
+  #tell(): void {
+    const tell = this.#untold;
+    this.#untold = null;
+    tell?.();
   }
 
   async #flush(lease: RequestLease): Promise<void> {

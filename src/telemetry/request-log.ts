@@ -3,6 +3,7 @@ import type { LoggedEvent } from "../ports/event-log.ts";
 import type { RequestGroup } from "../ports/request-queue.ts";
 import type { RequestListener, RequestState } from "../requests/request-listener.ts";
 import { contextName } from "../requests/request-names.ts";
+import { bulkLogger } from "./bulk-logger.ts";
 import type { Logger } from "./logger.ts";
 import { Repeats } from "./repeats.ts";
 
@@ -23,11 +24,33 @@ const STATE_LINES: Readonly<
 export function logRequests(logger: Logger, clock: Clock): RequestListener {
   const repeats = new Repeats(clock, REPEAT_MS);
   const states = new Map<string, RequestState>();
+  const loggers = new Map<RequestGroup, Logger>();
+  // The line of every request: what is the same in all of a group's is put into words once.
+  const loggerOf = (group: RequestGroup) => {
+    let own = loggers.get(group);
+    if (own === undefined) {
+      own = bulkLogger(logger, { event: "RequestDispatched", ...groupFields(group), outcome: "dispatched" });
+      loggers.set(group, own);
+    }
+    return own;
+  };
   return {
-    dispatched(group, event, { delayMs, requestId, tenant }) {
-      const fields = { ...fieldsOf(group, event), tenant, requestId, jobId: event.id, outcome: "dispatched" };
-      const delay = delayMs > 0 ? { delayMs } : {};
-      logger.info({ event: "RequestDispatched", ...fields, ...delay }, "a request was dispatched");
+    dispatched(group, { id, metadata, stream, type }, { delayMs, requestId, tenant }) {
+      const own = loggerOf(group);
+      if (own.level !== logger.level) own.level = logger.level;
+      const fields = {
+        eventId: id,
+        eventType: type,
+        stream,
+        tenant,
+        requestId,
+        correlationId: short(metadata?.correlationId),
+        causationId: short(metadata?.causationId),
+        source: short(metadata?.source),
+        jobId: id,
+        delayMs: delayMs > 0 ? delayMs : undefined,
+      };
+      own.info(fields, "a request was dispatched");
     },
     skipped(group, event, reason, link) {
       if (event === null) {

@@ -1,6 +1,7 @@
 import type { BulkJobOptions, Job, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { RelayError } from "../../core/errors.ts";
+import { isBulk, RecordedCall } from "./bullmq-bulk.ts";
 import type { BullmqSettings } from "./bullmq-config.ts";
 import type { jobOf } from "./bullmq-job.ts";
 
@@ -80,15 +81,15 @@ export class BullmqLink {
     await this.#queue(name).addBulk([...jobs]);
   }
 
-  /** Their values now. A transaction of this link is dropped when one of them changes before it ends. */
-  async watch(keys: readonly string[]): Promise<readonly (string | null)[]> {
-    const [watched, read] =
+  /** Their values now, those watched first. A transaction of this link is dropped when one of these changes before it ends. */
+  async watch(watched: readonly string[], others: readonly string[]): Promise<readonly (string | null)[]> {
+    const [watching, read] =
       (await this.#client
         .pipeline()
-        .watch(...keys)
-        .mget(...keys)
+        .watch(...watched)
+        .mget(...watched, ...others)
         .exec()) ?? [];
-    const error = watched?.[0] ?? read?.[0];
+    const error = watching?.[0] ?? read?.[0];
     if (error) throw error;
     return (read?.[1] ?? []) as (string | null)[];
   }
@@ -105,6 +106,17 @@ export class BullmqLink {
     const queue = this.#queue(queueName);
     const made = new this.#library.Job(queue, job.name, job.data, job.opts, job.id);
     await queue.backend.addJobToTransaction(transaction as never, made.asJSON(), job.id);
+  }
+
+  /** The same of several that differ in id and data alone. */
+  async addAlike(transaction: Transaction, queueName: string, jobs: readonly NewJob[]): Promise<void> {
+    const [first] = jobs;
+    if (first !== undefined && isBulk(jobs)) {
+      const call = new RecordedCall();
+      await this.addJob(call as unknown as Transaction, queueName, first);
+      if (call.playForAll(jobs, transaction, this.#client)) return;
+    }
+    for (const job of jobs) await this.addJob(transaction, queueName, job);
   }
 
   /** Of a list or set of the queue. */

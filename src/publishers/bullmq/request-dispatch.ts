@@ -10,27 +10,27 @@ import { MARK } from "./request-scripts.ts";
 const TRIES = 5;
 
 /** What a job is added with, besides its id. Retries are events of their own and no business of BullMQ's. */
-export interface RequestJobOptions {
+interface RequestJobOptions {
   readonly removeOnComplete: boolean | number;
   readonly removeOnFail: boolean | number;
 }
 
 /**
  * Markers are looked at, jobs added, markers set and the position moved in one transaction, which Redis drops when
- * anybody touched lease, position or a marker since the look. So a job and its marker are there together or not at all,
- * whoever crashes, and however late somebody wakes up. Without a lease it is a person's wish, and no position moves.
+ * anybody touched lease, position or turns since the look, as whoever sets a marker does. So a job and its marker are
+ * there together or not at all, whoever crashes, and however late somebody wakes up. Without a lease it is a person's wish, and no position moves.
  */
 export async function dispatch(
   link: BullmqLink,
   group: RequestGroup,
   lease: RequestLease | null,
   batch: RequestBatch,
-  options: RequestJobOptions,
+  { sent, ...options }: RequestJobOptions & Pick<Trial, "sent">,
 ): Promise<Dispatched> {
   const known = new Set<string>();
   const added = new Set<string>();
   for (let tries = 0; tries < TRIES; tries++) {
-    const results = await tryOnce(link, group, lease, batch, { options, known });
+    const results = await tryOnce(link, group, lease, batch, { options, known, sent });
     if (results === null) continue;
     const missing = missingOf(results, group);
     for (const id of results.ids) if (!missing.includes(id)) added.add(id);
@@ -51,6 +51,8 @@ interface Trial {
   readonly options: RequestJobOptions;
   /** Jobs that are there without a marker. */
   readonly known: ReadonlySet<string>;
+  /** Called once Redis has it to do. */
+  readonly sent?: (() => void) | undefined;
 }
 
 /** Null when the transaction was dropped. */
@@ -59,15 +61,17 @@ async function tryOnce(
   group: RequestGroup,
   lease: RequestLease | null,
   batch: RequestBatch,
-  { known, options }: Trial,
+  { known, options, sent }: Trial,
 ): Promise<Results | null> {
   const keys = groupKeys(group);
   const markers = batch.jobs.map(({ eventId, tenant }) => dispatchedKey(group, tenant, eventId));
-  const [token, position, turns, ...marked] = await link.watch([keys.lease, keys.position, keys.turns, ...markers]);
+  // Whoever sets a marker touches one of the three: to watch every marker would cost their square.
+  const [token, position, turns, ...marked] = await link.watch([keys.lease, keys.position, keys.turns], markers);
   if (lease !== null) requireTurn({ token, position, turns }, group, lease, batch);
   const isDone = new Set(batch.jobs.flatMap(({ eventId }, index) => (marked[index] ? [eventId] : [])));
   const transaction = await link.transaction(group.queue);
-  const ids: string[] = [];
+  if (lease === null && turns) transaction.set(keys.turns, turns, "XX");
+  const jobs: ReturnType<typeof bullmqJob>[] = [];
   const own: string[] = [];
   for (const [index, job] of batch.jobs.entries()) {
     if (isDone.has(job.eventId)) continue;
@@ -76,10 +80,14 @@ async function tryOnce(
       transaction.set(markers[index]!, "1", "PX", group.markerMs);
       continue;
     }
-    await link.addJob(transaction, group.queue, bullmqJob(group, job, options));
-    ids.push(job.eventId);
+    jobs.push(bullmqJob(group, job, options));
     own.push(markers[index]!);
   }
+  const delayed = jobs.filter(({ opts }) => "delay" in opts);
+  for (const job of delayed) await link.addJob(transaction, group.queue, job);
+  const others = delayed.length === 0 ? jobs : jobs.filter(({ opts }) => !("delay" in opts));
+  await link.addAlike(transaction, group.queue, others);
+  const ids = jobs.map(({ id }) => id);
   for (const dead of batch.dead) transaction.call("HSET", keys.dead, dead.eventId, JSON.stringify(dead));
   transaction.hlen(keys.dead);
   const lists = (["wait", "paused", "delayed"] as const).map((part) => link.keyOf(group.queue, part));
@@ -92,7 +100,9 @@ async function tryOnce(
     lease === null ? "" : batch.position,
     ...ids,
   );
-  const results = await transaction.exec();
+  const answer = transaction.exec();
+  sent?.();
+  const results = await answer;
   return results === null ? null : Object.assign(results, { ids });
 }
 

@@ -2,7 +2,7 @@ import type { RequestGroup } from "../../ports/request-queue.ts";
 import { checkpointName } from "../../requests/request-names.ts";
 
 /** What a group keeps in Redis besides its markers. */
-export interface GroupKeys {
+interface GroupKeys {
   readonly position: string;
   /** Whose turn it is; gone when nobody renews it. */
   readonly lease: string;

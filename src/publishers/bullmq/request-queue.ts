@@ -1,13 +1,14 @@
 import { RelayError } from "../../core/errors.ts";
 import { LinkPool } from "../../core/link-pool.ts";
 import type { RequestBatch, RequestGroup, RequestLease, RequestQueue } from "../../ports/request-queue.ts";
+import { RELEASE, RENEW } from "../../requests/lease-scripts.ts";
 import { BullmqLink, loadBullmq } from "./bullmq-client.ts";
 import { type BullmqPublisherOptions, type BullmqSettings, bullmqSettings } from "./bullmq-config.ts";
 import { answerIn, connectionReason } from "./bullmq-errors.ts";
 import { dispatch } from "./request-dispatch.ts";
 import { groupKeys } from "./request-keys.ts";
-import { ACQUIRE, RELEASE, RENEW } from "./request-scripts.ts";
-import { deadRequests, discard, seek, standing } from "./request-standing.ts";
+import { ACQUIRE } from "./request-scripts.ts";
+import { deadRequests, discard, memoryFaults, seek, standing } from "./request-standing.ts";
 
 /** References to requests as jobs of BullMQ, with markers, leases and positions in the same Redis. */
 export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueue {
@@ -22,6 +23,7 @@ export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueu
       const [token, stored] = won as [string, string | null];
       return { token, position: stored ?? null };
     },
+    position: (group) => links.use(({ client }) => client.get(groupKeys(group).position)),
     async renew(group, { token }, leaseMs) {
       const { lease } = groupKeys(group);
       if ((await links.use(({ client }) => client.eval(RENEW, 1, lease, token, leaseMs))) === 1) return;
@@ -30,8 +32,8 @@ export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueu
     async release(group, { token }) {
       await links.use(({ client }) => client.eval(RELEASE, 1, groupKeys(group).lease, token));
     },
-    dispatch: (group: RequestGroup, lease: RequestLease, batch: RequestBatch) =>
-      links.use((link) => dispatch(link, group, lease, batch, { removeOnComplete, removeOnFail })),
+    dispatch: (group: RequestGroup, lease: RequestLease, batch: RequestBatch, sent?: () => void) =>
+      links.use((link) => dispatch(link, group, lease, batch, { removeOnComplete, removeOnFail, sent })),
     standing: (group) => links.use((link) => standing(link, group)),
     seek: (group, position) => links.use(({ client }) => seek(client, group, position)),
     deadRequests: (group, max) => links.use(({ client }) => deadRequests(client, group, max)),
@@ -45,6 +47,7 @@ export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueu
       });
     },
     discard: (group, ids) => links.use(({ client }) => discard(client, group, ids)),
+    memory: () => links.use(({ client }) => memoryFaults(client)),
     async ping() {
       await links.use(({ client }) => client.ping());
     },
@@ -77,6 +80,8 @@ class Links {
     try {
       return await Promise.race([link.open().then(() => work(link)), silence]);
     } catch (error) {
+      // Nobody knows what it still watches, what it was given, or which scripts it takes for loaded.
+      link.destroy();
       throw this.#explained(link, error);
     } finally {
       clearTimeout(timer);
@@ -94,8 +99,6 @@ class Links {
     const said = answerIn(error);
     // A transaction is refused as a whole for what was said of one of its commands.
     const [first] = (error as { readonly previousErrors?: readonly Error[] }).previousErrors ?? [];
-    // Nobody knows what a connection still watches or has been given.
-    link.destroy();
     const reason = connectionReason(this.#settings, said === null ? link.explained(error) : (first ?? error));
     return new RelayError("DESTINATION_UNREACHABLE", reason, { cause: error });
   }

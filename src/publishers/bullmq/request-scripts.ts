@@ -9,18 +9,6 @@ redis.call('SET', KEYS[1], token, 'PX', ARGV[2])
 return { token, redis.call('GET', KEYS[3]) }
 `;
 
-/** KEYS lease. ARGV token, ms. */
-export const RENEW = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-`;
-
-/** KEYS lease. ARGV token. */
-export const RELEASE = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])
-`;
-
 /**
  * KEYS position, the queue's lists wait and paused, its set delayed, then the marker of each job. ARGV the markers' life
  * in ms, the new position, then the id of each job. A transaction of Redis goes on behind a command that failed, and

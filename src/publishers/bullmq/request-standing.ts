@@ -37,3 +37,24 @@ export async function deadRequests(client: Redis, group: RequestGroup, max: numb
 export async function discard(client: Redis, group: RequestGroup, eventIds: readonly string[]): Promise<number> {
   return eventIds.length === 0 ? 0 : await client.hdel(groupKeys(group).dead, ...eventIds);
 }
+
+interface MemoryFault {
+  readonly what: string;
+  readonly fix: string;
+}
+
+/** By INFO, which managed servers answer too. */
+export async function memoryFaults(client: Redis): Promise<readonly MemoryFault[]> {
+  const info = await client.info("everything");
+  const setting = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+  const policy = setting("maxmemory_policy");
+  const isEvicting = policy !== undefined && policy !== "noeviction";
+  return [
+    ...(setting("aof_enabled") === "0"
+      ? [{ what: "a restart of Redis forgets jobs, markers and checkpoints", fix: "appendonly yes" }]
+      : []),
+    ...(isEvicting
+      ? [{ what: `Redis throws jobs away when it is full (${policy})`, fix: "maxmemory-policy noeviction" }]
+      : []),
+  ];
+}

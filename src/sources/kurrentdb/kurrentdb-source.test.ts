@@ -92,6 +92,18 @@ for (const way of WAYS) {
     await second.stop();
   });
 
+  test(`E5 ${way}: who begins now, before anything was written, misses nothing from there on, on a fake server`, async () => {
+    const [prefix, log] = [newPrefix(), logs[way]];
+    const first = new LogFollower(log, prefix, "now");
+    await first.caughtUp();
+    await first.stop();
+    await log.append(`${prefix}acme-1`, null, [event("the very first")]);
+    const second = new LogFollower(log, prefix, { after: first.position });
+    await second.shown(1);
+    assert.deepEqual(typesOf(second), ["the very first"]);
+    await second.stop();
+  });
+
   test(`E5 ${way}: a place that the log does not have is LOG_LOST, on a fake server`, async () => {
     const [prefix, log] = [newPrefix(), logs[way]];
     await log.append(`${prefix}acme-1`, null, [event("A")]);

@@ -55,14 +55,18 @@ class KurrentDbLog implements EventLog {
     const { from, pageMax, streamPrefix } = subscription;
     const doing = `The subscription to ${streamPrefix}`;
     const module = await loadKurrentDb();
-    const { checkPlace, open } = this.#way === "all" ? allWay(module) : categoryWay(module);
+    const { checkPlace, endOf, open } = this.#way === "all" ? allWay(module) : categoryWay(module);
     const signal = AbortSignal.any([subscription.signal, this.#closing.signal]);
     try {
       if (typeof from !== "string") await this.#read(doing, (client, read) => checkPlace(client, subscription, read));
+      const isNow = from === "now";
+      const end = isNow ? await this.#read(doing, (client, read) => endOf(client, subscription, read)) : "";
       if (signal.aborted) return;
+      // At once: whoever ends before the server has told a place would begin behind what comes meanwhile.
+      if (isNow) yield [{ kind: "passed", position: end }];
       const { client, release } = await this.#clients.forSubscription();
       try {
-        const opened = open(client, subscription);
+        const opened = open(client, isNow ? { ...subscription, from: { after: end } } : subscription);
         yield* pagesOf({ ...opened, pageMax, signal, confirmMsMax: this.#requestTimeoutMs });
       } finally {
         release();

@@ -2,6 +2,7 @@ import type { BaseOptions, KurrentDBClient } from "@kurrent/kurrentdb-client";
 import { RelayError } from "../../core/errors.ts";
 import type { LogItem, LogStart, Subscription } from "../../ports/event-log.ts";
 import type { KurrentDbModule } from "./kurrentdb-client.ts";
+import { isMissingStream } from "./kurrentdb-errors.ts";
 import { allPosition, itemOfAll, itemOfLink } from "./kurrentdb-events.ts";
 import { mark, type Pages } from "./kurrentdb-subscription.ts";
 
@@ -12,8 +13,13 @@ export type KurrentDbWay = "all" | "category";
 interface Way {
   /** Throws LOG_LOST when the place is not there: the server itself would go on in silence, behind what is missing. */
   checkPlace(client: KurrentDBClient, subscription: Subscription, read: BaseOptions): Promise<void>;
+  /** The last place at present. */
+  endOf(client: KurrentDBClient, subscription: Subscription, read: BaseOptions): Promise<string>;
   open(client: KurrentDBClient, subscription: Subscription): Pick<Pages, "source" | "itemOf">;
 }
+
+/** The place before the first event. */
+const BEGINNING = "beginning";
 
 /** Times 32 events that the server has looked at: how often a context without traffic gets on. */
 const CHECKPOINT_INTERVAL = 16;
@@ -30,8 +36,13 @@ export function allWay({ streamNameFilter, BACKWARDS, END, START }: KurrentDbMod
       }
       throw lost(from, "the log ends before it: was an older copy restored?");
     },
+    endOf: async (client, _subscription, read) => {
+      const last = client.readAll({ ...read, direction: BACKWARDS, fromPosition: END, maxCount: 1 });
+      for await (const { event } of last) if (event !== undefined) return allPosition(event.position);
+      return BEGINNING;
+    },
     open: (client, { from, pageMax, streamPrefix }) => {
-      const fromPosition = from === "beginning" ? START : from === "now" ? END : (afterOf(from, allPlace) ?? START);
+      const fromPosition = from === "now" ? END : (afterOf(from, allPlace) ?? START);
       const filter = streamNameFilter({
         prefixes: [streamPrefix],
         checkpointInterval: CHECKPOINT_INTERVAL,
@@ -47,7 +58,7 @@ export function allWay({ streamNameFilter, BACKWARDS, END, START }: KurrentDbMod
   };
 }
 
-export function categoryWay({ END, START }: KurrentDbModule): Way {
+export function categoryWay({ BACKWARDS, END, START }: KurrentDbModule): Way {
   return {
     checkPlace: async (client, { from, streamPrefix }, read) => {
       const place = afterOf(from, linkPlace);
@@ -58,8 +69,18 @@ export function categoryWay({ END, START }: KurrentDbModule): Way {
       }
       throw lost(from, "the category has no such link any more");
     },
+    endOf: async (client, { streamPrefix }, read) => {
+      const options = { ...read, direction: BACKWARDS, fromRevision: END, maxCount: 1 } as const;
+      try {
+        const last = client.readStream(categoryStream(streamPrefix), options);
+        for await (const { event } of last) if (event !== undefined) return String(event.revision);
+      } catch (error) {
+        if (!isMissingStream(error)) throw error;
+      }
+      return BEGINNING;
+    },
     open: (client, { from, pageMax, streamPrefix }) => {
-      const fromRevision = from === "beginning" ? START : from === "now" ? END : (afterOf(from, linkPlace) ?? START);
+      const fromRevision = from === "now" ? END : (afterOf(from, linkPlace) ?? START);
       const options = { fromRevision, resolveLinkTos: true } as const;
       const source = client.subscribeToStream(categoryStream(streamPrefix), options, { highWaterMark: pageMax });
       source.on("caughtUp", ({ revision }) => {
@@ -86,7 +107,7 @@ function passed(position: string | null): LogItem[] {
 
 /** Null when it begins at an end of the log. */
 function afterOf<Place>(from: LogStart, parse: (text: string) => Place | null): Place | null {
-  if (typeof from === "string") return null;
+  if (typeof from === "string" || from.after === BEGINNING) return null;
   const place = parse(from.after);
   if (place === null) throw lost(from, "it is no place of this way of reading");
   return place;
