@@ -9,9 +9,18 @@ export type LogOutput = ReturnType<typeof pino.destination>;
  */
 export function logOutput(fd: 1 | 2): LogOutput {
   const output = pino.destination({ dest: fd, sync: false });
+  let unwritten = 0;
+  const write = output.write.bind(output);
+  output.write = (line) => {
+    unwritten += Buffer.byteLength(line);
+    return write(line);
+  };
+  output.on("write", (bytes: number) => {
+    unwritten -= bytes;
+  });
   const flushSync = output.flushSync.bind(output);
   output.flushSync = () => {
-    if (isRead(fd)) flushSync();
+    if (unwritten > 0 && isRead(fd)) flushSync();
   };
   return output;
 }
