@@ -7,6 +7,9 @@ export interface LaneHost {
   readonly inFlight: InFlightSet;
   /** The open run must show no later event of this key any more. */
   passOver(key: string | null): void;
+
+  /** Something may be there to be read that no run has shown. */
+  expectEvents(): void;
   /** There may be room, a due hold or a released key. */
   wake(): void;
   /** True while the instance's lease lasts. */

@@ -287,6 +287,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       this.#claims.finish(failure.id);
     }
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
+    // What waited behind them is there to be read now, though the last run may have shown that nothing was left.
+    if (settlement.releasedHolds.length > 0) this.#host.expectEvents();
     this.#watchBrake();
     this.pump();
     this.#host.wake();

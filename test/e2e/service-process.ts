@@ -7,13 +7,9 @@ import { until } from "../servers/until.ts";
 /** The command as users start it, with nothing but these variables in its environment. */
 export const COMMAND = fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url));
 
-/** So that what only a process of its own runs counts as run, and that not each of them strips all types anew. */
-const OF_THE_RUN = Object.fromEntries(
-  ["NODE_V8_COVERAGE", "NODE_COMPILE_CACHE"].flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value]];
-  }),
-);
+/** So that what only a process of its own runs counts as run. */
+const { NODE_V8_COVERAGE } = process.env;
+const COVERAGE = NODE_V8_COVERAGE === undefined ? {} : { NODE_V8_COVERAGE };
 
 export interface Ended {
   readonly code: number | null;
@@ -61,7 +57,7 @@ export function startService(
 ): ServiceProcess {
   const child = spawn(command, [...args], {
     cwd,
-    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...OF_THE_RUN, ...env },
+    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...COVERAGE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const output = { stdout: "", stderr: "" };

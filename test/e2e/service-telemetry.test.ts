@@ -131,6 +131,10 @@ describe("telemetry of the service", { concurrency: 3 }, () => {
         return Number(new RegExp(sample).exec(body)?.[1]) >= 1;
       });
     }
+    // A failure is counted before it is told.
+    for (const receiver of ["remote_write", "loki", "traces"]) {
+      await running.logged(`the failure of ${receiver}`, (line) => line.receiver === receiver);
+    }
     const told = running.logs((line) => "receiver" in line);
     assert.deepEqual(told.map(({ receiver, level }) => `${level} ${receiver}`).sort(), [
       "warn loki",

@@ -81,6 +81,7 @@ test("E1 E3 E6 E7 from the command to the outcome: relay and worker as processes
     assert.deepEqual([event.metadata!.tenant, event.metadata!.eventId], ["core", event.id]);
   }
   const relayed = await relay.logged("the retry", ({ jobId }) => jobId === failed!.id);
+  await worker.logged("the outcome", ({ jobId, outcome }) => jobId === failed!.id && outcome === "completed");
   const told = worker.logs(({ jobId, outcome }) => jobId === failed!.id && outcome === "completed");
   for (const line of [relayed, ...told]) {
     const { causationId, correlationId, eventId, requestId, source, stream, tenant } = line;
@@ -110,5 +111,7 @@ test("E6 a worker that is killed after the bank has paid: the next one asks by t
   );
   const { data } = (await historyOf(log, "core", "payout-4"))[1]!;
   assert.deepEqual(data, { id: "payout-4", result: { transfer: bank.paid.get("core:payout-4:0") } });
+  // The outcome is appended before it is told.
+  await second.logged("the outcome", ({ outcome }) => outcome === "completed");
   assert.equal(second.logs(({ outcome }) => outcome === "completed").length, 1);
 });
