@@ -16,6 +16,7 @@ import { DynamoDbParts } from "./dynamodb-parts.ts";
 import { createMissing } from "./dynamodb-tables.ts";
 import { DynamoDbView } from "./dynamodb-view.ts";
 import { EXIT } from "./exit.ts";
+import { inTime } from "./in-time.ts";
 import { Log } from "./log.ts";
 import { Signals } from "./signals.ts";
 import { VERSION } from "./version.ts";
@@ -98,12 +99,4 @@ function pipelinesOf({ relays, table }: DynamoDbRunConfig): readonly PipelineEnd
     source: `${table}/${type}`,
     destination: "url" in target ? name : target.destination,
   }));
-}
-
-/** Whatever hangs is left behind: nothing is lost by it, another runner finds it as after a crash. */
-async function inTime(ms: number, work: () => Promise<void>): Promise<void> {
-  const { promise: over, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms * 0.95);
-  await Promise.race([work(), over]);
-  clearTimeout(timer);
 }

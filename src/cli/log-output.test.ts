@@ -6,7 +6,7 @@ import { test } from "node:test";
 const MODULE = new URL("./log-output.ts", import.meta.url).href;
 const PROGRAM = `
 const { logOutput } = await import(${JSON.stringify(MODULE)});
-const output = logOutput(1);
+const output = logOutput(1).stream;
 process.send("ready");
 process.once("message", () => {
   for (let line = 0; line < 1_000; line += 1) output.write(JSON.stringify({ line, text: "x".repeat(500) }) + "\\n");

@@ -1,28 +1,47 @@
 import { writeSync } from "node:fs";
 import { pino } from "pino";
 
-export type LogOutput = ReturnType<typeof pino.destination>;
+export interface LogOutput {
+  readonly stream: ReturnType<typeof pino.destination>;
+  /** Resolves when all lines are written, or nobody takes them any more. */
+  written(): Promise<void>;
+}
 
 /**
  * Lines for a file descriptor, written in the background. What is left at the end of the process is written then; but a
  * reader that is gone must not keep the process from ending, as it does with the library's own way, which tries for ever.
  */
 export function logOutput(fd: 1 | 2): LogOutput {
-  const output = pino.destination({ dest: fd, sync: false });
-  let unwritten = 0;
-  const write = output.write.bind(output);
-  output.write = (line) => {
-    unwritten += Buffer.byteLength(line);
-    return write(line);
-  };
-  output.on("write", (bytes: number) => {
-    unwritten -= bytes;
+  let isEnding = false;
+  // Before the library's own listener, which asks for what is left.
+  process.once("exit", () => {
+    isEnding = true;
   });
-  const flushSync = output.flushSync.bind(output);
-  output.flushSync = () => {
-    if (unwritten > 0 && isRead(fd)) flushSync();
+  const stream = pino.destination({ dest: fd, sync: false });
+  const { flushSync, write } = stream;
+  let unwritten = 0;
+  let waiting: (() => void)[] = [];
+  const settle = () => {
+    for (const resolve of waiting) resolve();
+    waiting = [];
   };
-  return output;
+  stream.write = (line) => {
+    unwritten += Buffer.byteLength(line);
+    return write.call(stream, line);
+  };
+  stream.on("write", (bytes: number) => {
+    unwritten -= bytes;
+    if (unwritten <= 0) settle();
+  });
+  stream.on("error", settle);
+  stream.flushSync = () => {
+    // In the midst of the work there is time, and what is on its way must not be overtaken.
+    if (isEnding && unwritten > 0 && isRead(fd)) flushSync.call(stream);
+  };
+  return {
+    stream,
+    written: () => (unwritten <= 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+  };
 }
 
 /** Only a write tells. An empty line harms nobody who reads line by line. */

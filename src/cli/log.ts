@@ -24,18 +24,18 @@ export class Log {
   readonly logger: Logger;
   /** How the pushes of this process went, those of others included. */
   readonly pushes = new PushTally();
-  readonly #stream: LogOutput;
+  readonly #output: LogOutput;
   readonly #loki: LokiPush | null;
   readonly #secrets = new Set<string>();
-  readonly #own: LevelledOutput = { level: "info", write: (line) => void this.#stream.write(line) };
+  readonly #own: LevelledOutput = { level: "info", write: (line) => void this.#output.stream.write(line) };
   readonly #pushed: LevelledOutput = { level: "silent", write: (line, level) => this.#loki?.add(level, line) };
   #redact = (line: string) => line;
 
   constructor({ destinations, log, secrets, service, telemetry }: LogConfig) {
-    this.#stream = logOutput(destinations.some(({ usesStdout }) => usesStdout) ? 2 : 1);
+    this.#output = logOutput(destinations.some(({ usesStdout }) => usesStdout) ? 2 : 1);
     this.#loki = telemetry.loki === null ? null : this.#openLoki(telemetry.loki, service);
     const redact = (line: string) => this.#redact(line);
-    const stream = this.#loki === null ? this.#stream : branchedStream([this.#own, this.#pushed]);
+    const stream = this.#loki === null ? this.#output.stream : branchedStream([this.#own, this.#pushed]);
     this.logger = createLogger({ service, version: VERSION, level: log.level, redact, stream });
     this.listenFrom({ log, telemetry });
     this.hide(secrets);
@@ -58,7 +58,7 @@ export class Log {
   async flush(): Promise<void> {
     const { promise: written, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, FLUSH_MS);
-    this.#stream.flush(() => resolve());
+    void this.#output.written().then(resolve);
     await Promise.all([written, this.#loki?.stop()]);
     clearTimeout(timer);
   }

@@ -7,7 +7,7 @@ import type { EventLog } from "../ports/event-log.ts";
 import type { RequestGroup, RequestQueue } from "../ports/request-queue.ts";
 import { bullmqRequestQueue } from "../publishers/bullmq/request-queue.ts";
 import type { RequestListener } from "../requests/request-listener.ts";
-import { checkpointName } from "../requests/request-names.ts";
+import { checkpointName, contextName } from "../requests/request-names.ts";
 import { type PositionCopy, RequestRelay } from "../requests/request-relay.ts";
 import { CheckpointStream } from "../sources/kurrentdb/kurrentdb-checkpoint.ts";
 import { kurrentdbLog } from "../sources/kurrentdb/kurrentdb-source.ts";
@@ -81,8 +81,13 @@ export class RequestService implements RunningService {
     this.#working = work.catch(() => {});
     const drained = await work;
     const dead = drained.reduce((sum, one) => sum + one.dead, 0);
-    const line = `${this.#dispatched} dispatched${dead > 0 ? `, ${dead} dead` : ""}`;
-    return { code: dead > 0 ? EXIT.partly : EXIT.ok, line };
+    const elsewhere = this.#options.requests.groups.filter((_, at) => drained[at]?.isElsewhere).map(contextName);
+    const parts = [
+      `${this.#dispatched} dispatched`,
+      ...(dead > 0 ? [`${dead} dead`] : []),
+      ...(elsewhere.length > 0 ? [`another relay dispatches for ${elsewhere.join(", ")}`] : []),
+    ];
+    return { code: parts.length > 1 ? EXIT.partly : EXIT.ok, line: parts.join(", ") };
   }
 
   async stop(): Promise<void> {

@@ -3,6 +3,7 @@ import { reasonOf, stackOf } from "../core/errors.ts";
 import { accessText } from "../http/guard.ts";
 import { type HttpFaces, type HttpServer, startHttpServer, startMetricsServer } from "../http/server.ts";
 import { EXIT } from "./exit.ts";
+import { inTime } from "./in-time.ts";
 import { Log } from "./log.ts";
 import { CurrentSettings } from "./reload.ts";
 import { RequestService } from "./request-service.ts";
@@ -121,12 +122,4 @@ class CurrentService implements HttpFaces {
   operations = () => this.current.operations();
   adminToken = () => this.current.adminToken;
   redact = (text: string) => this.current.view.redact(text);
-}
-
-/** Whatever hangs is left behind: nothing is lost by it, another instance finds it as after a crash. */
-async function inTime(ms: number, work: () => Promise<void>): Promise<void> {
-  const { promise: over, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms * 0.95);
-  await Promise.race([work(), over]);
-  clearTimeout(timer);
 }

@@ -47,7 +47,7 @@ test("E1 E5 E9 a relay in a process of one's own: many contexts, drained once, t
         void heard.push(`${group.namespace} ${job.requestId}`),
     },
   };
-  assert.deepEqual(await createRequestRelay(options).drain(), { dead: 0 });
+  assert.deepEqual(await createRequestRelay(options).drain(), { dead: 0, elsewhere: [] });
   assert.deepEqual([await waiting("pay.out"), await waiting("mails")], [1, 1]);
   const relay = createRequestRelay(options);
   relay.start();
@@ -55,7 +55,7 @@ test("E1 E5 E9 a relay in a process of one's own: many contexts, drained once, t
   await until("the live one is there", async () => (await waiting("pay.out")) === 2);
   await relay.stop();
   const again = createRequestRelay(options);
-  assert.deepEqual(await again.drain(), { dead: 0 }, "nobody has the lease any more");
+  assert.deepEqual(await again.drain(), { dead: 0, elsewhere: [] }, "nobody has the lease any more");
   assert.deepEqual(heard.sort(), ["mail 1", "pay.out 1", "pay.out 2"]);
 });
 
@@ -85,10 +85,27 @@ test("E2 E3 one that cannot become a job is counted and kept, and the others go 
     created("1"),
   ]);
   const relay = createRequestRelay({ log, queue, contexts: ["desk.call"] });
-  assert.deepEqual(await relay.drain(), { dead: 1 });
+  assert.deepEqual(await relay.drain(), { dead: 1, elsewhere: [] });
   assert.equal(await waiting("desk.call"), 1);
   assert.throws(
     () => createRequestRelay({ log, queue, contexts: ["nonsense"] }),
     (error) => isRelayError(error, "CONFIG_INVALID"),
   );
+});
+
+test("G2 E9 a drain beside a relay that has the context says so and ends, and waits for one that has died", async () => {
+  const log = memoryEventLog();
+  await log.append("pay.back.request-core-1", null, [created("1")]);
+  const options = { log, queue, contexts: ["pay.back"], leaseMs: 300 };
+  const other = createRequestRelay(options);
+  other.start();
+  await until("the other has it", async () => (await waiting("pay.back")) === 1);
+  assert.deepEqual(await createRequestRelay(options).drain(), { dead: 0, elsewhere: ["pay.back"] });
+  await other.stop();
+  const [group, lost] = [
+    { context: "pay", aggregate: "back", namespace: "n", queue: "q", jobName: "j", markerMs: 1 },
+    "dead",
+  ];
+  assert.ok(await queue.acquire(group, lost, 200));
+  assert.deepEqual(await createRequestRelay(options).drain(), { dead: 0, elsewhere: [] });
 });

@@ -36,8 +36,8 @@ export interface RequestContextOptions {
 export interface RunningRequestRelay {
   /** Dispatches until stopped. */
   start(): void;
-  /** Dispatches what is there. Rejects with the first trouble. */
-  drain(): Promise<{ readonly dead: number }>;
+  /** Dispatches what is there, but for contexts that another process has. Rejects with the first trouble. */
+  drain(): Promise<{ readonly dead: number; readonly elsewhere: readonly string[] }>;
   /** Hands the contexts over; log and queue stay open, they are the caller's. */
   stop(): Promise<void>;
 }
@@ -86,7 +86,11 @@ export function createRequestRelay(options: RequestRelayOptions): RunningRequest
     },
     async drain() {
       const drained = await Promise.all(relays.map((relay) => relay.drain(stopping.signal)));
-      return { dead: drained.reduce((sum, { dead }) => sum + dead, 0) };
+      const elsewhere = contexts.filter((_, at) => drained[at]?.isElsewhere);
+      return {
+        dead: drained.reduce((sum, { dead }) => sum + dead, 0),
+        elsewhere: elsewhere.map((context) => (typeof context === "string" ? context : context.name)),
+      };
     },
     async stop() {
       stopping.abort();

@@ -32,6 +32,12 @@ interface RequestRelayOptions {
   readonly listener: RequestListener;
 }
 
+interface Drained {
+  readonly dead: number;
+  /** Another process dispatches for this context, so nothing was done here. */
+  readonly isElsewhere: boolean;
+}
+
 const PAGE_MAX = 1_000;
 /** Positions of pages without a job are written at most so often; whoever restarts reads those events again. */
 const QUIET_WRITE_MS = 1_000;
@@ -41,6 +47,7 @@ const PAUSE_MS = { first: 100, last: 10_000 };
 /** Beyond it something is wrong with the events, not with one of them. */
 const DEAD_MAX = 10_000;
 const RENEWALS_PER_LEASE = 3;
+const PATIENCE_LEASES = 1.5;
 
 /** Trouble that goes away by itself at no time. */
 const HALTS = ["QUEUE_FORGOT", "LOG_LOST", "EVENT_UNREADABLE", "CONFIG_INVALID"] as const;
@@ -56,6 +63,7 @@ export class RequestRelay {
   #writtenMs = 0;
   #copiedMs = Number.NEGATIVE_INFINITY;
   #deadCount = 0;
+  #isElsewhere = false;
   #untold: (() => void) | null = null;
 
   constructor(options: RequestRelayOptions) {
@@ -68,18 +76,22 @@ export class RequestRelay {
   }
 
   /** Dispatches what is there. Rejects with the first trouble. */
-  async drain(signal: AbortSignal): Promise<{ readonly dead: number }> {
+  async drain(signal: AbortSignal): Promise<Drained> {
     await this.#live(signal, true);
-    return { dead: this.#deadCount };
+    return { dead: this.#deadCount, isElsewhere: this.#isElsewhere };
   }
 
   async #live(signal: AbortSignal, once: boolean): Promise<void> {
     const { clock, group, leaseMs, owner, queue, random } = this.#options;
     let pauseMs = PAUSE_MS.first;
+    const startedMs = clock.monotonicMs();
     this.#turn("starting");
     while (!signal.aborted) {
       try {
         const lease = await queue.acquire(group, owner, leaseMs);
+        // Whoever died a moment ago is taken for living until its lease is over.
+        this.#isElsewhere = lease === null && clock.monotonicMs() - startedMs > PATIENCE_LEASES * leaseMs;
+        if (once && this.#isElsewhere) break;
         if (lease === null) {
           // So that it is noticed when the queue has forgotten it by the time that it is this one's turn.
           this.#position = (await queue.position(group)) ?? this.#position;
