@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import { rejected, retry } from "../core/outcome.ts";
 import { exponential, schedule } from "../core/retry-policy.ts";
+import type { Grant, PipelineSpec, QueueStore } from "../ports/queue-store.ts";
 import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { defineIntentRelay, intentRoute } from "../routing/intent-relay.ts";
@@ -325,3 +326,43 @@ test("drain comes to its end although the only busy lane was left out of the las
   await drained;
   assert.deepEqual(ids(publisher.delivered), ["slow"]);
 });
+
+test("G2 F2 a drain ends only when what waited behind an event that failed before is delivered too", async () => {
+  const { source, publisher: refusing, relay: before, insert } = stage({ retry: schedule([100, 60_000]) });
+  refusing.respond(() => retry("no"));
+  insert("a", "a1", "a2");
+  assert.equal((await before.drain()).retrying, 1);
+  await before.stop();
+  await until("it is due", () => source.holds().every(({ dueAtMs }) => dueAtMs !== null && dueAtMs < Date.now()));
+  const publisher = memoryPublisher({ keyOrderInBatch: false });
+  let answer: (() => void) | null = null;
+  publisher.respond(({ event }) => {
+    if (event.id !== "a1") return { kind: "delivered" };
+    return new Promise((resolve) => (answer = () => resolve({ kind: "delivered" })));
+  });
+  // So that no poll which is due anyway comes to its help.
+  const timing = { ...QUICK, pollIntervalMs: 5_000, reviewMs: 60_000 };
+  const sources = [{ ...source, pipeline: (spec: PipelineSpec) => slowToAnswer(source.pipeline(spec)) }];
+  await using relay = createRelay({ sources, destinations: { out: publisher }, timing });
+  const drained = relay.drain();
+  await until("a1 is on the wire", () => answer !== null);
+  answer!();
+  await drained;
+  assert.deepEqual(ids(publisher.delivered), ["a1", "a2"]);
+});
+
+/** A database that takes longer to say whether something waits than whoever drains takes between two looks. */
+function slowToAnswer(store: QueueStore): QueueStore {
+  const probe = async (grants: readonly Grant[]) => {
+    const askedMs = performance.now();
+    await until("the question has arrived", () => performance.now() - askedMs > 60);
+    return await store.probe(grants);
+  };
+  return new Proxy(store, {
+    get(target, name) {
+      if (name === "probe") return probe;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
