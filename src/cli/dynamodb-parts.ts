@@ -75,6 +75,7 @@ export class DynamoDbParts {
         }
       }
     };
-    return Object.assign(handle, { type: handler.type, close: () => handler.close() });
+    const { addresses, type } = handler;
+    return Object.assign(handle, { type, addresses, close: () => handler.close() });
   }
 }

@@ -34,6 +34,7 @@ export async function dynamoDbRun({ create = false }: { readonly create?: boolea
     config,
     events: parts.bus,
     pipelines,
+    addresses: parts.handlers.map(({ addresses }) => addresses),
     backlog: (type) => intentBacklog(parts.link, parts.outbox, type),
     ping: async () => void (await parts.stream()),
     pushes: log.pushes,

@@ -1,6 +1,7 @@
 import type { DynamoDbRunConfig } from "../config/dynamodb-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
+import { BrokerCheck, unreachableOf } from "../http/broker-check.ts";
 import { DatabaseCheck } from "../http/database-check.ts";
 import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
 import type { HttpFaces } from "../http/server.ts";
@@ -19,6 +20,8 @@ interface ViewOptions {
   readonly config: DynamoDbRunConfig;
   readonly events: Listenable;
   readonly pipelines: readonly PipelineEnds[];
+  /** Of each pipeline's destination, in the same order. */
+  readonly addresses: readonly (readonly string[])[];
   readonly backlog: (type: string) => Promise<Backlog>;
   readonly ping: () => Promise<void>;
   readonly pushes: PushTally;
@@ -35,12 +38,17 @@ export class DynamoDbView implements HttpFaces {
   readonly #backlog: BacklogWatch;
   readonly #metrics: Metrics;
   readonly #pipelines: readonly PipelineEnds[];
+  /** By destination. */
+  readonly #brokers: ReadonlyMap<string, BrokerCheck>;
   readonly redact: (text: string) => string;
   #lastPollMs: number | null = null;
 
-  constructor({ backlog, config, events, ping, pipelines, pushes }: ViewOptions) {
+  constructor({ addresses, backlog, config, events, ping, pipelines, pushes }: ViewOptions) {
     this.#config = config;
     this.#pipelines = pipelines;
+    this.#brokers = new Map(
+      pipelines.map(({ destination }, at) => [destination, new BrokerCheck(systemClock, addresses[at] ?? [])]),
+    );
     this.redact = redactor(config.secrets);
     this.#database = new DatabaseCheck(systemClock, ping);
     const watched = pipelines.map(({ pipeline, source }, at) => {
@@ -56,6 +64,10 @@ export class DynamoDbView implements HttpFaces {
       pushes,
     });
     for (const ends of pipelines) this.#metrics.expect(ends);
+    const ends = new Map(pipelines.map(({ destination, pipeline }) => [pipeline, destination]));
+    events.on("BatchSettled", ({ delivered, pipeline }) => {
+      if (delivered > 0) this.#brokers.get(ends.get(pipeline) ?? "")?.delivered();
+    });
     this.#condition.listen(events);
     this.#metrics.listen(events);
   }
@@ -67,7 +79,11 @@ export class DynamoDbView implements HttpFaces {
   }
 
   async health(): Promise<Health> {
-    const [database, backlog] = await Promise.all([this.#database.state(), this.#backlog.figures(FIGURES_MS)]);
+    const [database, backlog, unreachable] = await Promise.all([
+      this.#database.state(),
+      this.#backlog.figures(FIGURES_MS),
+      unreachableOf(this.#brokers),
+    ]);
     const health = healthOf({
       service: this.#config.service,
       ...this.#pollFacts(),
@@ -75,7 +91,7 @@ export class DynamoDbView implements HttpFaces {
       databaseName: "dynamodb",
       broken: this.#condition.brokenSources(),
       circuits: this.#condition.openCircuits(),
-      unreachable: [],
+      unreachable,
       backlog,
       remarks: [],
     });

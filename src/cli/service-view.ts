@@ -1,6 +1,6 @@
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
-import { BrokerCheck } from "../http/broker-check.ts";
+import { BrokerCheck, unreachableOf } from "../http/broker-check.ts";
 import { DatabaseCheck } from "../http/database-check.ts";
 import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
 import type { ProbeFaces } from "../http/probe-routes.ts";
@@ -87,7 +87,7 @@ export class ServiceView implements ProbeFaces {
     const [database, backlog, unreachable] = await Promise.all([
       this.#database.state(),
       this.#engine?.backlog.figures(FIGURES_MS) ?? [],
-      this.#unreachable(),
+      unreachableOf(this.#brokers),
     ]);
     const health = healthOf({
       service,
@@ -112,11 +112,6 @@ export class ServiceView implements ProbeFaces {
       const counted = backlog.find(({ pipeline }) => pipeline === figure.pipeline)?.last ?? null;
       return { ...figure, lag: counted?.pending ?? null };
     });
-  }
-
-  async #unreachable(): Promise<readonly string[]> {
-    const asked = [...this.#brokers].map(async ([name, broker]) => ((await broker.isReachable()) ? [] : [name]));
-    return (await Promise.all(asked)).flat();
   }
 
   async readiness(): Promise<Readiness> {

@@ -44,3 +44,9 @@ export class BrokerCheck {
     this.#untilMs = this.#clock.monotonicMs() + (reachable ? GOOD_FOR_MS : BAD_FOR_MS);
   }
 }
+
+/** The names of those that cannot be reached. */
+export async function unreachableOf(brokers: ReadonlyMap<string, BrokerCheck>): Promise<readonly string[]> {
+  const asked = [...brokers].map(async ([name, broker]) => ((await broker.isReachable()) ? [] : [name]));
+  return (await Promise.all(asked)).flat();
+}

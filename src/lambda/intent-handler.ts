@@ -30,6 +30,8 @@ export interface IntentHandler {
   (event: IntentEvent, context: LambdaContext): Promise<BatchResponse>;
   /** The one intent type that it relays. */
   readonly type: string;
+  /** Of its destination, `host:port` each. */
+  readonly addresses: readonly string[];
   /** Lets go of the destination and the database. A function of AWS is never told to. */
   close(): Promise<void>;
 }
@@ -94,6 +96,7 @@ export function intentHandler(relay: IntentRelay, options: IntentHandlerOptions 
 
   return Object.assign(handle, {
     type,
+    addresses: destination.addresses,
     async close() {
       const publisher = await opening?.catch(() => undefined);
       await publisher?.close();

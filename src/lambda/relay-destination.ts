@@ -11,6 +11,8 @@ import type { IntentRelay } from "../routing/intent-relay.ts";
 /** Where the one relay of a function sends to. */
 interface RelayDestination {
   readonly name: string;
+  /** `host:port` each; empty where nobody can be asked. */
+  readonly addresses: readonly string[];
   /** A publish is given up after this time. */
   readonly publishMs: number;
   /** What no line may show. */
@@ -42,6 +44,7 @@ export function relayDestination(
   const own = "url" in target ? passwordsIn(target.url) : [];
   return {
     name: found.name,
+    addresses: found.addresses,
     publishMs: publishMsOf(settings),
     secrets: [...secrets, ...own],
     open: () => found.open(),

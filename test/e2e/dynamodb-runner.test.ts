@@ -86,6 +86,8 @@ test("D2 D3 D5: two intent types by the CLI's runner; one destination is down fo
     const found = await outbox.read(payrollIds);
     return payrollIds.every((id) => (found.get(id)?.attemptCount ?? 0) > 0);
   });
+  const { problems } = await service.becomes("degraded");
+  assert.match(JSON.stringify(problems), /"destination","name":"synctopayroll"/);
   await payroll.restart();
   await until("the payroll got its intents", () => allDelivered(outbox, payrollIds));
 

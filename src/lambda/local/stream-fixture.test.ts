@@ -168,7 +168,7 @@ export function fakeHandler(
     seen.push([...sequences]);
     return answered;
   };
-  return Object.assign(handle, { type, seen, close: async () => {} });
+  return Object.assign(handle, { type, addresses: [], seen, close: async () => {} });
 }
 
 export function toldEvents(clock: Clock): { readonly events: TechnicalEvents; readonly told: TechnicalEvent[] } {
