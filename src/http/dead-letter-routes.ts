@@ -6,10 +6,10 @@ import { groupDeadLetters, listDeadLetters, showDeadLetters } from "../operation
 import type { OperationTarget } from "../operations/event-source.ts";
 import { replay } from "../operations/replay.ts";
 import { planReplay } from "../operations/replay-plan.ts";
-import { changeSchema, groupsSchema, letterPageSchema, shownLettersSchema } from "./api-schemas.ts";
 import { idParams, keyQuery, pageQuery, sourceQuery, typeQuery } from "./event-routes.ts";
 import { errorSchema, HttpError } from "./http-error.ts";
 import { type Answer, ok, type Route, route } from "./route.ts";
+import { changeSchema, groupsSchema, letterPageSchema, shownLettersSchema } from "./schemas/dead-letters.ts";
 
 const choice = {
   source: sourceQuery,
@@ -33,7 +33,7 @@ function readRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/dead-letters",
       id: "listDeadLetters",
       summary: "Events that wait for a person, the last ones first",
-      access: "api",
+      access: "viewer",
       query: z.strictObject({ ...pageQuery, ...choice, resolved: z.stringbool().optional() }),
       answers: { 200: { description: "A page", schema: letterPageSchema } },
       handle: async ({ query: { limit, cursor, ...chosen } }) =>
@@ -44,7 +44,7 @@ function readRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/dead-letters/groups",
       id: "groupDeadLetters",
       summary: "By error, without what is special to one event",
-      access: "api",
+      access: "viewer",
       query: z.strictObject(choice),
       answers: { 200: { description: "The most frequent first", schema: groupsSchema } },
       handle: async ({ query }) => ok({ groups: await groupDeadLetters(target().database, query) }),
@@ -54,7 +54,7 @@ function readRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/dead-letters/{id}",
       id: "showDeadLetter",
       summary: "The copies of one event with the error of every attempt, resolved ones too",
-      access: "api",
+      access: "viewer",
       params: idParams,
       query: z.strictObject({ source: sourceQuery }),
       answers: {
@@ -77,7 +77,7 @@ function changeRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/dead-letters/replay",
       id: "replayDeadLetters",
       summary: "Try dead letters again, from the start and in order",
-      access: "api",
+      access: "operator",
       body: z.strictObject({
         ...choice,
         ids,
@@ -102,7 +102,7 @@ function changeRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/dead-letters/discard",
       id: "discardDeadLetters",
       summary: "Give dead letters up: they are never sent, what waits behind them goes on",
-      access: "api",
+      access: "operator",
       body: z.strictObject({ ...choice, ids, dryRun, by, reason: z.string().min(1).max(1_000) }),
       answers: {
         200: { description: "The plan, and what came of it", schema: changeSchema },

@@ -3,9 +3,9 @@ import { EVENT_STATES } from "../operations/event-filter.ts";
 import { LIST_ROWS_MAX, listEvents } from "../operations/event-list.ts";
 import { showEvent } from "../operations/event-show.ts";
 import { eventSources, type OperationTarget } from "../operations/event-source.ts";
-import { eventPageSchema, shownEventSchema, sourcesSchema } from "./api-schemas.ts";
 import { errorSchema, HttpError } from "./http-error.ts";
 import { ok, type Route, route } from "./route.ts";
+import { eventPageSchema, shownEventSchema, sourcesSchema } from "./schemas/events.ts";
 
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
@@ -28,7 +28,7 @@ export function eventRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/sources",
       id: "listSources",
       summary: "The tables of events, and those that cannot be read at present",
-      access: "api",
+      access: "viewer",
       answers: { 200: { description: "All of them", schema: sourcesSchema } },
       handle: async () => {
         const { usable, broken } = await eventSources(target());
@@ -40,7 +40,7 @@ export function eventRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/events",
       id: "listEvents",
       summary: "Events of all sources, the newest first",
-      access: "api",
+      access: "viewer",
       query: z.strictObject({
         ...pageQuery,
         source: sourceQuery,
@@ -61,7 +61,7 @@ export function eventRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/events/{id}",
       id: "showEvent",
       summary: "One event with payload, headers, state and every failed attempt",
-      access: "api",
+      access: "viewer",
       params: idParams,
       query: z.strictObject({ source: sourceQuery }),
       answers: {

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { HttpError } from "./http-error.ts";
+import type { Identity } from "./identity.ts";
 
 /** Where the server listens, and the token that opens API and console; null where there is none. */
 export interface AccessRules {
@@ -37,7 +38,7 @@ interface GuardedRequest {
 }
 
 /** Throws unless the request may use API and console. */
-export function requireAccess(rules: AccessRules, { method, headers }: GuardedRequest): void {
+export function requireAccess(rules: AccessRules, { method, headers }: GuardedRequest): Identity {
   const mode = accessMode(rules);
   if (mode === "off") {
     const fix = "Set ADMIN_TOKEN and send it as a bearer token, or let the service listen on 127.0.0.1 (HOST).";
@@ -51,6 +52,7 @@ export function requireAccess(rules: AccessRules, { method, headers }: GuardedRe
   if (mode === "token") requireToken(rules.adminToken ?? "", headers.authorization);
   else requireKnownHost(rules.host, headers.host);
   if (method !== "GET" && method !== "HEAD") requireSameSite(headers);
+  return { name: mode === "token" ? "admin" : "local", role: "admin", maySeePayloads: true, via: "api" };
 }
 
 function requireToken(token: string, authorization: string | undefined): void {

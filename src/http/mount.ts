@@ -1,15 +1,23 @@
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { type AccessRules, requireAccess } from "./guard.ts";
 import { errorAnswer, HttpError } from "./http-error.ts";
+import { hasRole, type Identity } from "./identity.ts";
 import type { Answer, Route } from "./route.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Without it a route is for those who may use API and console. */
-    access?: "open";
+    /** Without it a route is for administrators. */
+    access?: Route["access"];
+  }
+  interface FastifyRequest {
+    /** Set by the guard. */
+    identity: Identity | null;
   }
 }
+
+const NOBODY: Identity = { name: "nobody", role: "viewer", maySeePayloads: false, via: "api" };
 
 /** A page may load and ask what this server has, and nothing else; it may not be put into another one's frame. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -21,8 +29,19 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 /** Every route that is not open is guarded, whoever adds it. */
 export function addGuard(server: FastifyInstance, rules: () => AccessRules): void {
+  server.decorateRequest("identity", null);
   server.addHook("onRequest", async (request) => {
-    if (!request.is404 && request.routeOptions.config.access !== "open") requireAccess(rules(), request);
+    const { access = "admin" } = request.routeOptions.config;
+    if (request.is404 || access === "open") return;
+    const identity = requireAccess(rules(), request);
+    request.identity = identity;
+    if (!hasRole(identity, access)) {
+      throw new HttpError(
+        403,
+        "ROLE_MISSING",
+        `This needs the role ${access}, and ${identity.name} is ${identity.role}.`,
+      );
+    }
   });
 }
 
@@ -41,7 +60,7 @@ export function addRoutes(server: FastifyInstance, routes: readonly Route[]): vo
       server.route({
         method: route.method,
         url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
-        config: route.access === "open" ? { access: "open" } : {},
+        config: { access: route.access },
         handler: async (request, reply) => await send(reply, await route.handle(inputOf(route, request))),
       });
     }
@@ -54,7 +73,15 @@ function inputOf({ params, query, body }: Route, request: FastifyRequest) {
     query: checked("query", query, request.query),
     body: checked("body", body, request.body ?? {}),
     headers: request.headers,
+    identity: request.identity ?? NOBODY,
+    signal: whenGone(request),
   };
+}
+
+function whenGone({ raw }: FastifyRequest): AbortSignal {
+  const gone = new AbortController();
+  raw.socket.once("close", () => gone.abort());
+  return gone.signal;
 }
 
 function checked(part: string, schema: z.ZodObject | null, value: unknown): unknown {
@@ -65,9 +92,13 @@ function checked(part: string, schema: z.ZodObject | null, value: unknown): unkn
   throw new HttpError(400, "BAD_REQUEST", `The ${part} is not as it should be: ${problems.join("; ")}`);
 }
 
-function send(reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply {
+function send(reply: FastifyReply, { status, body, contentType, headers = {} }: Answer): FastifyReply {
   if (contentType !== undefined) reply.header("content-type", contentType);
-  return reply.code(status).send(body);
+  const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
+  return reply
+    .code(status)
+    .headers(headers)
+    .send(isStream ? Readable.from(body as AsyncIterable<string | Buffer>) : body);
 }
 
 /** One form for whatever goes wrong. What servers said is quoted in it, hence `redact`. */

@@ -50,11 +50,11 @@ function openApiDocument(routes: readonly Route[], version: string): Json {
 }
 
 function operationOf(it: Route, id: string, schemas: SchemaBook): Json {
-  const answers = { ...it.answers, ...(it.access === "api" ? REFUSALS : {}) };
+  const answers = { ...it.answers, ...(it.access !== "open" ? REFUSALS : {}) };
   return {
     operationId: id,
     summary: it.summary,
-    ...(it.access === "api" ? { security: [{ adminToken: [] }, {}] } : {}),
+    ...(it.access !== "open" ? { security: [{ adminToken: [] }, {}] } : {}),
     parameters: [...parametersOf("path", it.params, schemas), ...parametersOf("query", it.query, schemas)],
     ...(it.body === null ? {} : { requestBody: requestBodyOf(schemas.of(it.body, "input")) }),
     responses: Object.fromEntries(

@@ -4,9 +4,9 @@ import { listLanes } from "../operations/lane-list.ts";
 import { type PauseChange, pausePipelines, resumePipelines } from "../operations/pause.ts";
 import { knownPipelines, pipelinesMeant } from "../operations/pipelines.ts";
 import { readStatus } from "../operations/status.ts";
-import { changedPipelinesSchema, lanesSchema, pipelinesSchema, statusSchema } from "./api-schemas.ts";
 import { errorSchema, HttpError } from "./http-error.ts";
 import { type Answer, ok, type Route, route } from "./route.ts";
+import { changedPipelinesSchema, lanesSchema, pipelinesSchema, statusSchema } from "./schemas/pipelines.ts";
 
 const params = z.object({
   name: z.string().min(1).max(500).describe("A pipeline, a source like schema.table, or a schema"),
@@ -39,7 +39,7 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/status",
       id: "status",
       summary: "Pipelines, lanes, instances and what waits",
-      access: "api",
+      access: "viewer",
       answers: { 200: { description: "As the database knows it, of all instances", schema: statusSchema } },
       handle: async () => ok(await readStatus(target())),
     }),
@@ -48,7 +48,7 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/pipelines",
       id: "listPipelines",
       summary: "Which sources go where",
-      access: "api",
+      access: "viewer",
       answers: { 200: { description: "All of them", schema: pipelinesSchema } },
       handle: async () => ok({ pipelines: await knownPipelines(target().database) }),
     }),
@@ -57,7 +57,7 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/lanes",
       id: "listLanes",
       summary: "Who serves which slice of a pipeline's keys, and how far it is",
-      access: "api",
+      access: "viewer",
       answers: { 200: { description: "All of them", schema: lanesSchema } },
       handle: async () => ok({ lanes: await listLanes(target().database) }),
     }),
@@ -66,7 +66,7 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/pipelines/{name}/pause",
       id: "pausePipeline",
       summary: "Stop the delivery; what is in flight is finished",
-      access: "api",
+      access: "operator",
       params,
       body: z.strictObject({
         by: z.string().min(1).max(200).default("api"),
@@ -80,7 +80,7 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       path: "/api/v1/pipelines/{name}/resume",
       id: "resumePipeline",
       summary: "Let a paused pipeline go on",
-      access: "api",
+      access: "operator",
       params,
       answers,
       handle: ({ params: { name } }) => change(name, (names) => resumePipelines(target().database, names)),

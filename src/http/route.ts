@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Identity, Role } from "./identity.ts";
 
 /** What a handler is given, checked by the route's schemas. */
 interface RouteInput<Params, Query, Body> {
@@ -6,13 +7,18 @@ interface RouteInput<Params, Query, Body> {
   readonly query: Query;
   readonly body: Body;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Of an open route: whoever it is, with the least rights. */
+  readonly identity: Identity;
+  /** Aborted when the caller has gone. */
+  readonly signal: AbortSignal;
 }
 
 export interface Answer {
   readonly status: number;
-  /** Sent as JSON, unless there is another type. */
+  /** Sent as JSON, unless there is another type. An async iterable is sent piece by piece. */
   readonly body: unknown;
   readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface DocumentedAnswer {
@@ -31,8 +37,8 @@ export interface Route {
   readonly aliases: readonly string[];
   readonly id: string;
   readonly summary: string;
-  /** `open` for everybody; `api` for those who may see events and change things. */
-  readonly access: "open" | "api";
+  /** `open` for everybody, else the least role that may. */
+  readonly access: "open" | Role;
   readonly params: z.ZodObject | null;
   readonly query: z.ZodObject | null;
   readonly body: z.ZodObject | null;
@@ -65,4 +71,42 @@ export function route<Params extends z.ZodObject, Query extends z.ZodObject, Bod
 
 export function ok(body: unknown): Answer {
   return { status: 200, body };
+}
+
+/** One message of a stream of server-sent events. */
+export interface ServerSentEvent {
+  readonly event: string;
+  readonly data: unknown;
+}
+
+const HEARTBEAT_MS = 15_000;
+
+/** Server-sent events until the caller goes or the source ends. A comment now and then keeps proxies from hanging up. */
+export function eventStream(events: AsyncIterable<ServerSentEvent>): Answer {
+  return { status: 200, body: written(events), contentType: "text/event-stream; charset=utf-8" };
+}
+
+async function* written(events: AsyncIterable<ServerSentEvent>): AsyncGenerator<string> {
+  yield ": connected\n\n";
+  const iterator = events[Symbol.asyncIterator]();
+  try {
+    let next = iterator.next();
+    for (;;) {
+      let timer: NodeJS.Timeout | undefined;
+      const quiet = new Promise<null>((resolve) => {
+        timer = setTimeout(resolve, HEARTBEAT_MS, null);
+      });
+      const result = await Promise.race([next, quiet]).finally(() => clearTimeout(timer));
+      if (result === null) {
+        yield ": still here\n\n";
+        continue;
+      }
+      if (result.done) return;
+      const { event, data } = result.value;
+      yield `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+      next = iterator.next();
+    }
+  } finally {
+    await iterator.return?.();
+  }
 }

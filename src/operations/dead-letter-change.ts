@@ -3,15 +3,10 @@ import { writeSettings } from "../postgres/lanes.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { statement, transaction } from "../postgres/transaction.ts";
+import type { Author } from "./author.ts";
 import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
 import { type EventSource, eventSources, type OperationTarget, parkedEvents } from "./event-source.ts";
 import { knownPipelines } from "./pipelines.ts";
-
-/** Who changes something, and why. It stays with the dead letter. */
-export interface Author {
-  readonly by: string;
-  readonly reason?: string | undefined;
-}
 
 export interface ChangeReport {
   readonly done: number;

@@ -1,8 +1,8 @@
 import { RelayError } from "../core/errors.ts";
+import { fingerprintSql } from "../postgres/error-form.sql.ts";
 import { parseTableName, quoteArray, quoteLiteral } from "../postgres/identifiers.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { TransactionSettings } from "../postgres/transaction.ts";
-import { fingerprintSql } from "./dead-letter-fingerprint.ts";
 import { typeMatches } from "./event-filter.ts";
 import { operationReadSettings } from "./event-source.ts";
 

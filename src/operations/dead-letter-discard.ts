@@ -1,5 +1,6 @@
 import type { Session } from "../postgres/session.ts";
-import { type Author, type Batch, type ChangeReport, changeDeadLetters } from "./dead-letter-change.ts";
+import type { Author } from "./author.ts";
+import { type Batch, type ChangeReport, changeDeadLetters } from "./dead-letter-change.ts";
 import { type DeadLetterChoice, requireChoice } from "./dead-letter-choice.ts";
 import type { OperationTarget } from "./event-source.ts";
 

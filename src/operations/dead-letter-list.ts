@@ -1,11 +1,11 @@
 import { RelayError } from "../core/errors.ts";
 import type { Headers } from "../core/event.ts";
+import { errorFormSql, fingerprintSql } from "../postgres/error-form.sql.ts";
 import { quoteLiteral } from "../postgres/identifiers.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Row } from "../postgres/session.ts";
 import { statement } from "../postgres/transaction.ts";
 import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
-import { errorFormSql, fingerprintSql } from "./dead-letter-fingerprint.ts";
 import { LIST_ROWS_MAX } from "./event-list.ts";
 import { bytesOf, SHOWN_BYTES_MAX, type ShownPayload, shownPayload } from "./event-payload.ts";
 import { attemptsOf, type FailedAttempt, headersOf } from "./event-show.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
-import type { Author } from "./dead-letter-change.ts";
+import type { Author } from "./author.ts";
 
 /** Keeps who moved a reader of a log, and why, among the technical events: in the same transaction as the change. */
 export async function noteLogChange(

@@ -2,7 +2,7 @@ import { moveSlots } from "../postgres/identity.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { dropSlot, slotHealth, slotName } from "../sources/postgres/wal/slot.ts";
-import type { Author } from "./dead-letter-change.ts";
+import type { Author } from "./author.ts";
 import type { OperationTarget } from "./event-source.ts";
 import type { HandOverOptions } from "./hand-over.ts";
 import { noteLogChange } from "./log-audit.ts";

@@ -4,7 +4,7 @@ import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { transaction } from "../postgres/transaction.ts";
 import { presentWalPlace } from "../sources/postgres/wal/present-place.ts";
-import type { Author } from "./dead-letter-change.ts";
+import type { Author } from "./author.ts";
 import type { OperationTarget } from "./event-source.ts";
 import { type HandOverOptions, lockFreeLanes, onceHandedOver } from "./hand-over.ts";
 import { noteLogChange } from "./log-audit.ts";

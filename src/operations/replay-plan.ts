@@ -1,7 +1,7 @@
+import { errorFormSql } from "../postgres/error-form.sql.ts";
 import type { Database } from "../postgres/pool.ts";
 import { statement } from "../postgres/transaction.ts";
 import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
-import { errorFormSql } from "./dead-letter-fingerprint.ts";
 
 /** What a replay or a discard would touch, and what to know before. */
 export interface ReplayPlan {

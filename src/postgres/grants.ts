@@ -36,6 +36,9 @@ export function grantsFor({
     own.technicalEvents,
     own.parked,
     own.passed,
+    own.attempts,
+    own.replayPlans,
+    own.replayItems,
   ];
   return [
     ...schemas.map((schema) => `grant usage on schema ${quoteIdentifier(schema)} ${to}`),
@@ -44,6 +47,7 @@ export function grantsFor({
     ...(hasWal ? [`alter role ${quoteIdentifier(role)} replication;`] : []),
     `grant usage on schema ${own.schema} ${to}`,
     `grant select, insert, update, delete on ${written.join(", ")} ${to}`,
+    `grant select, insert on ${own.audit} ${to}`,
     `grant select on ${own.identity}, ${own.schemaVersions}, ${own.relayState} ${to}`,
     "",
   ].join("\n");

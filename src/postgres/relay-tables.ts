@@ -14,6 +14,12 @@ export interface RelayTables {
   readonly passed: string;
   readonly identity: string;
   readonly technicalEvents: string;
+  /** Attempts that were recorded: all that failed, and some that did not. */
+  readonly attempts: string;
+  /** Who did what, and why. */
+  readonly audit: string;
+  readonly replayPlans: string;
+  readonly replayItems: string;
   readonly relayState: string;
   readonly schemaVersions: string;
 }
@@ -33,6 +39,10 @@ export function relayTables(relaySchema: string): RelayTables {
     passed: `${schema}.passed`,
     identity: `${schema}.identity`,
     technicalEvents: `${schema}.technical_events`,
+    attempts: `${schema}.attempts`,
+    audit: `${schema}.audit`,
+    replayPlans: `${schema}.replay_plans`,
+    replayItems: `${schema}.replay_items`,
     relayState: `${schema}.relay_state`,
     schemaVersions: `${schema}.schema_versions`,
   };

@@ -4,6 +4,7 @@ import { pauseMigration } from "./003-pause.ts";
 import { resolutionsMigration } from "./004-resolutions.ts";
 import { takesMigration } from "./005-takes.ts";
 import { logsMigration } from "./006-logs.ts";
+import { operationsMigration } from "./007-operations.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
@@ -14,6 +15,7 @@ export const MIGRATIONS: readonly Migration[] = [
   resolutionsMigration,
   takesMigration,
   logsMigration,
+  operationsMigration,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

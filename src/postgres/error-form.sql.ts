@@ -1,7 +1,10 @@
 /** Errors are compared by their beginning; what comes later is mostly the server's chatter. */
 const COMPARED_CHARACTERS = 500;
 
-/** What differs from event to event though the error is the same, and what stands in its place. In this order. */
+/**
+ * What differs from event to event though the error is the same, and what stands in its place. In this order. A column
+ * of the relay's schema is made by it: whoever changes it needs a migration.
+ */
 const VARIABLE_PARTS: readonly (readonly [pattern: string, place: string])[] = [
   ["[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}", "<uuid>"],
   [`"[^"]*"|'[^']*'|\`[^\`]*\``, "<value>"],

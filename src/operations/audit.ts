@@ -1,0 +1,109 @@
+import { quoteLiteral } from "../postgres/identifiers.ts";
+import type { Database } from "../postgres/pool.ts";
+import type { Session } from "../postgres/session.ts";
+import { statement } from "../postgres/transaction.ts";
+import type { Author, Via } from "./author.ts";
+import { LIST_ROWS_MAX } from "./event-list.ts";
+import { operationReadSettings } from "./event-source.ts";
+import { isoSql } from "./event-time.ts";
+
+/** What a person did. */
+export const AUDIT_ACTIONS = [
+  "pause",
+  "resume",
+  "limit",
+  "lanes",
+  "replay",
+  "discard",
+  "edit",
+  "plan",
+  "plan-run",
+  "plan-pause",
+  "plan-cancel",
+  "plan-stopped",
+  "plan-done",
+  "key-retry",
+  "key-skip",
+  "key-resume",
+  "key-discard",
+  "log-seek",
+  "log-reset",
+  "login",
+  "login-refused",
+  "payload-read",
+] as const;
+
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export interface NewAuditEntry {
+  readonly action: AuditAction;
+  /** A pipeline, a source, a plan or a key: what the action was done to. */
+  readonly target?: string | undefined;
+  readonly eventId?: string | undefined;
+  readonly detail?: object;
+}
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly via: Via;
+  readonly action: string;
+  readonly target: string | null;
+  readonly eventId: string | null;
+  readonly reason: string | null;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+export interface AuditFilter {
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly target?: string | undefined;
+  readonly eventId?: string | undefined;
+}
+
+/** In the transaction of the action itself, so that there is neither without the other. */
+export async function noteAction(
+  session: Session,
+  { tables }: Database,
+  { by, reason, via = "cli" }: Author,
+  { action, detail = {}, eventId, target }: NewAuditEntry,
+): Promise<void> {
+  await session.rows(
+    `insert into ${tables.audit} (actor, via, action, target, event_id, reason, detail)
+     values ($1, $2, $3, $4, $5, $6, $7::jsonb)`,
+    [by, via, action, target ?? null, eventId ?? null, reason ?? null, JSON.stringify(detail)],
+  );
+}
+
+/** The last ones first. */
+export async function listAudit(
+  database: Database,
+  { action, actor, eventId, target }: AuditFilter,
+  { limit = 50, cursor }: { readonly limit?: number; readonly cursor?: string | undefined } = {},
+): Promise<{ readonly entries: readonly AuditEntry[]; readonly cursor: string | null }> {
+  const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
+  const wanted = { actor, action, target, event_id: eventId };
+  const conditions = Object.entries(wanted).flatMap(([column, value]) =>
+    value === undefined ? [] : [`${column} = ${quoteLiteral(value)}`],
+  );
+  if (cursor !== undefined) conditions.push(`id < ${BigInt(/^\d{1,18}$/.test(cursor) ? cursor : "0")}`);
+  const found = await statement(
+    database.pool,
+    operationReadSettings(database, "reading the audit"),
+    `select id, ${isoSql("at")}, actor, via, action, target, event_id, reason, detail::text from ${database.tables.audit}
+     ${conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`} order by id desc limit ${rows + 1}`,
+  );
+  const entries = found.slice(0, rows).map((row) => ({
+    id: row[0] ?? "",
+    at: row[1] ?? "",
+    actor: row[2] ?? "",
+    via: row[3] as Via,
+    action: row[4] ?? "",
+    target: row[5] ?? null,
+    eventId: row[6] ?? null,
+    reason: row[7] ?? null,
+    detail: JSON.parse(row[8] ?? "{}") as Record<string, unknown>,
+  }));
+  return { entries, cursor: found.length > rows ? (entries.at(-1)?.id ?? null) : null };
+}
