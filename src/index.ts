@@ -6,6 +6,7 @@ export type { Hold, OnExhausted } from "./core/hold.ts";
 export type { Limits, Timing } from "./core/limits.ts";
 export { delivered, type Outcome, rejected, retry, type Scope, skipped } from "./core/outcome.ts";
 export { exponential, RETRY_PRESETS, type RetryPolicy, schedule } from "./core/retry-policy.ts";
+export type * from "./ports/attempt-recorder.ts";
 export type * from "./ports/membership.ts";
 export type * from "./ports/publisher.ts";
 export type * from "./ports/queue-store.ts";

@@ -18,6 +18,8 @@ export interface DynamoDbConfig {
 
 /** All that the local runner needs to know, checked. */
 export interface DynamoDbRunConfig extends DynamoDbConfig {
+  /** What was read, with the origin of each value. */
+  readonly read: ReadSettings;
   readonly service: string;
   readonly instanceName: string;
   /** Those that run in this process. At least one. */
@@ -70,6 +72,7 @@ export async function loadDynamoDbRunConfig(sources: ConfigSources): Promise<Dyn
   const relays = restricted(loaded, settings.OUTBOX_ONLY ?? [], problems);
   const config: DynamoDbRunConfig = {
     ...dynamoDbConfig(settings, problems),
+    read,
     service: settings.SERVICE_NAME,
     instanceName: settings.RELAY_ID ?? `${hostname()}/${process.pid}`,
     relays,

@@ -60,7 +60,7 @@ function shownParts(path: string, value: unknown, depth = 0): unknown {
 export function valueText(name: SettingName, value: unknown): string {
   if (value === null || value === undefined) return "";
   if (presetDefaults(name) !== null && typeof value === "object") return byTableText(name, value as object);
-  if (Array.isArray(value)) return value.join(",");
+  if (Array.isArray(value) && value.every((part) => typeof part !== "object")) return value.join(",");
   if (typeof value === "object") return JSON.stringify(value);
   const isDuration = typeof value === "number" && valueTypeOf(settingOf(name).type).form === "duration";
   return isDuration ? durationText(value) : String(value);

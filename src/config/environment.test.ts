@@ -24,6 +24,8 @@ test("A14 without any variable the documented defaults hold", () => {
     { ...settingsOf({}) },
     {
       DATABASE_SCHEMA: "outbox_relay",
+      API_REQUESTS_PER_SECOND: 100,
+      OIDC_ROLE_CLAIM: "roles",
       SERVICE_NAME: "outbox-relay",
       LOG_LEVEL: "info",
       LOG_EVENTS: "failures",
@@ -32,6 +34,8 @@ test("A14 without any variable the documented defaults hold", () => {
       SHUTDOWN_TIMEOUT_MS: 10_000,
       METRICS_PUSH_INTERVAL: 15_000,
       OTEL_TRACES_SAMPLER_ARG: 0.01,
+      RECORD_DELIVERED: "50",
+      RECORD_RETENTION: 604_800_000,
       LANES: 4,
       LOG_START: "beginning",
       MANAGED_PAYLOAD: "text",

@@ -19,6 +19,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   log: "Logs",
   metrics: "Metrics",
   tracing: "Traces",
+  record: "Recorded attempts",
   sources: "Sources",
   managed: "Managed outboxes",
   subscribers: "Subscribers of logs",

@@ -296,3 +296,13 @@ test("what must be shorter than the lease shrinks with it, and a stop fits into 
   assert.ok(kafkaOf({ LEASE_TIMEOUT: "2s" }).requestTimeoutMs! < timing.publishTimeoutMs!);
   assert.deepEqual([kafkaOf({}).requestTimeoutMs, kafkaOf({}).connectTimeoutMs], [4_000, 3_000]);
 });
+
+test("F3 A14 what is recorded is a number a second, all of it or nothing, and what is hidden a list of names", () => {
+  const recordOf = (env: Readonly<Record<string, string>>) => configFromEnvironment({ ...BASE, ...env }).record;
+  const defaults = { deliveredPerSecond: 50, retentionMs: 604_800_000, redact: [] };
+  assert.deepEqual(recordOf({}), defaults);
+  assert.equal(recordOf({ RECORD_DELIVERED: "ALL" }).deliveredPerSecond, Number.POSITIVE_INFINITY);
+  for (const none of ["off", "0"]) assert.equal(recordOf({ RECORD_DELIVERED: none }).deliveredPerSecond, 0);
+  assert.deepEqual(recordOf({ REDACT: "password, card.*" }).redact, ["password", "card.*"]);
+  assert.throws(() => recordOf({ RECORD_DELIVERED: "some" }), /RECORD_DELIVERED is "some": write all, off, or a whole/);
+});

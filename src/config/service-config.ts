@@ -4,6 +4,7 @@ import { DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
 import type { ColumnNames } from "../postgres/column-names.ts";
 import { parseTableName, quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
+import { type AccessConfig, accessConfig, accessSecrets, accessWarnings } from "./access-config.ts";
 import { columnsConfig } from "./columns-config.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { databaseConfig, databaseWarnings } from "./database-config.ts";
@@ -15,6 +16,7 @@ import { type LogsConfig, logsConfig } from "./logs-config.ts";
 import { pauseMs } from "./pause.ts";
 import type { ExplicitPolicy } from "./presets.ts";
 import type { ReadSettings } from "./read-settings.ts";
+import { deliveredPerSecond } from "./record-settings.ts";
 import { type RedisStoreConfig, redisStoreConfig } from "./redis-store-config.ts";
 import { type RequestsConfig, requestsConfig } from "./requests-config.ts";
 import type { RouteConfig } from "./routes-config.ts";
@@ -33,8 +35,7 @@ export interface ServiceConfig {
   /** Set when the events come from an event store: then nothing of a database counts. */
   readonly requests: RequestsConfig | null;
   readonly http: { readonly host: string; readonly port: number };
-  /** Null: whoever can reach the port may use API and console, where it is this machine's alone. */
-  readonly adminToken: string | null;
+  readonly access: AccessConfig;
   readonly log: { readonly level: Settings["LOG_LEVEL"]; readonly events: Settings["LOG_EVENTS"] };
   readonly telemetry: TelemetryConfig;
   readonly sources: {
@@ -57,6 +58,13 @@ export interface ServiceConfig {
   readonly limits: Partial<Limits>;
   readonly timing: Partial<Timing>;
   readonly retentionMs: number | null;
+  readonly record: {
+    /** Delivered events that are recorded; Infinity for all. */
+    readonly deliveredPerSecond: number;
+    readonly retentionMs: number;
+    /** Names of headers and fields that nobody is to see. */
+    readonly redact: readonly string[];
+  };
   readonly shutdownMs: number;
   /** Values that no log line may show. */
   readonly secrets: readonly string[];
@@ -80,7 +88,7 @@ export function serviceConfig(
     instanceName: settings.RELAY_ID ?? `${hostname()}/${process.pid}`,
     database: { ...databaseConfig(settings, ofDatabase), timeouts: databaseTimeoutsFor(leaseMs) },
     http: { host: settings.HOST, port: settings.PORT },
-    adminToken: settings.ADMIN_TOKEN ?? null,
+    access: accessConfig(settings, problems),
     log: { level: settings.LOG_LEVEL, events: settings.LOG_EVENTS },
     telemetry: telemetryConfig(settings, problems),
     sources: sourcesConfig(settings, isOpenOutbox, ofDatabase),
@@ -95,13 +103,18 @@ export function serviceConfig(
     limits: limitsConfig(settings),
     timing: timingFor(leaseMs, settings.SHUTDOWN_TIMEOUT_MS, publishTimeoutOf(settings, leaseMs, problems)),
     retentionMs: settings.RETENTION ?? null,
+    record: {
+      deliveredPerSecond: deliveredPerSecond(settings.RECORD_DELIVERED),
+      retentionMs: settings.RECORD_RETENTION,
+      redact: settings.REDACT ?? [],
+    },
     shutdownMs: settings.SHUTDOWN_TIMEOUT_MS,
-    secrets: [...secrets, ...intentSecrets(relays)],
+    secrets: [...secrets, ...accessSecrets(settings), ...intentSecrets(relays)],
   };
   checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
   if (problems.length > 0) throw new ConfigProblems(problems);
   const remarks = destinations.flatMap((destination) => destination.warnings);
-  return { ...config, warnings: [...warnings, ...databaseWarnings(settings), ...remarks] };
+  return { ...config, warnings: [...warnings, ...accessWarnings(settings), ...databaseWarnings(settings), ...remarks] };
 }
 
 function limitsConfig({ REAP_BATCH_SIZE }: Settings): Partial<Limits> {

@@ -58,12 +58,6 @@ export const processSettings = {
   PORT: setting("http.port", wholeNumber(1, 65_535).default(3012), "The port of health, probes and metrics", {
     aliases: ["SERVER_PORT"],
   }),
-  ADMIN_TOKEN: setting(
-    "http.adminToken",
-    text().optional(),
-    "Who sends it as a bearer token may use the API and the console; needed as soon as HOST is not this machine alone",
-    { secret: true },
-  ),
 };
 
 export const telemetrySettings = {

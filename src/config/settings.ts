@@ -1,10 +1,12 @@
 import { z } from "zod";
+import { accessSettings } from "./access-settings.ts";
 import { destinationSettings, failureSettings, kafkaSettings, sourceSettings } from "./delivery-settings.ts";
 import { dynamodbSettings } from "./dynamodb-settings.ts";
 import { httpSettings } from "./http-settings.ts";
 import { logSettings } from "./log-settings.ts";
 import { natsSettings } from "./nats-settings.ts";
 import { rabbitSettings } from "./rabbitmq-settings.ts";
+import { recordSettings } from "./record-settings.ts";
 import { redisSettings } from "./redis-settings.ts";
 import { requestsSettings } from "./requests-settings.ts";
 import { databaseSettings, processSettings, telemetrySettings } from "./service-settings.ts";
@@ -15,7 +17,9 @@ import { sqsSettings } from "./sqs-settings.ts";
 export const SETTINGS = {
   ...databaseSettings,
   ...processSettings,
+  ...accessSettings,
   ...telemetrySettings,
+  ...recordSettings,
   ...sourceSettings,
   ...logSettings,
   ...requestsSettings,

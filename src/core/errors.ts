@@ -90,6 +90,10 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     fix: "Changes left the stream before they were read: `outbox-relay dynamodb recover` finds their intents in the table, relays them, and lets the runner go on.",
   },
+  CONFLICT: {
+    retryable: false,
+    fix: "Look at it again: somebody else was faster, or it is no longer as it was.",
+  },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
   IDENTITY_CHANGED: {
     retryable: false,

@@ -86,6 +86,10 @@ export interface Survey {
   readonly lanes: readonly LaneState[];
   /** Null while nobody has stopped it. */
   readonly pause: Pause | null;
+  /** Events a second that each instance may send at most, as a person wishes it; null: as many as it can. */
+  readonly limitPerSecond: number | null;
+  /** Another text than before: a person has made holds due, and they are to be looked at now. Absent where nobody can. */
+  readonly holdsChange?: string | null;
 }
 
 /** An event as read from its lane. */
@@ -264,6 +268,8 @@ export interface QueueStore {
    * ones that a person reset, and returns what is left. Throws FENCED.
    */
   reviewHolds(grant: Grant): Promise<readonly Hold[]>;
+  /** The lane's holds that are to be tried again, all but the dead. Cheap; absent where no `holdsChange` is told. */
+  livingHolds?(grant: Grant): Promise<readonly Hold[]>;
 
   /**
    * Types of pending events that no living instance takes, with a count capped at 1,000 each. None while an instance

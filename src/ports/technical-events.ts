@@ -115,6 +115,8 @@ export interface TechnicalEventMap {
   /** A person has stopped the pipeline: nothing new is claimed. Told again by every instance that begins. */
   PipelinePaused: { readonly pipeline: string; readonly by: string; readonly reason: string | null };
   PipelineResumed: { readonly pipeline: string };
+  /** A person has set a limit of events a second, or ended it. Told again by every instance that begins under one. */
+  PipelineLimited: { readonly pipeline: string; readonly perSecond: number | null };
   SourceBroken: {
     readonly pipeline: string;
     readonly code: ErrorCode;

@@ -4,8 +4,11 @@ import { copyDeadSql } from "./copy-dead.sql.ts";
 import type { EventTable } from "./event-table.ts";
 import { holdFailuresSql } from "./hold-failures.sql.ts";
 import { holdSuspectsSql } from "./hold-suspects.sql.ts";
+import { quoteLiteral } from "./identifiers.ts";
+import type { Database } from "./pool.ts";
 import type { RelayTables } from "./relay-tables.ts";
 import type { Row, Session } from "./session.ts";
+import { glance } from "./transaction.ts";
 
 /** The lane whose holds are written. The caller has checked its grant in the same transaction. */
 interface HoldScope {
@@ -30,6 +33,14 @@ export async function readHolds(
     [pipeline, lanes],
   );
   return rows.map(holdOf);
+}
+
+/** All but the dead ones of a lane. */
+export async function readLivingHolds(database: Database, pipeline: string, lane: number): Promise<readonly Hold[]> {
+  const text = `select ${HOLD_COLUMNS} from ${database.tables.holds}
+    where pipeline = ${quoteLiteral(pipeline)} and lane = ${lane} and state <> 'dead' order by first_failed_at, event_id`;
+  const context = database.errorContext("looking at holds");
+  return (await glance(database.pool, context, database.timeouts.statementMs, text)).map(holdOf);
 }
 
 function holdOf([id, key, lane, state, parks, attempts, crashes, dueInMs]: Row): Hold {

@@ -26,8 +26,10 @@ interface LaneScope {
   readonly laneCount: number;
 }
 
-/** In place of a lane's number in a survey: the row tells of the pipeline's pause. */
+/** In place of a lane's number in a survey: the row tells of the pipeline's pause, of its limit, or of its holds. */
 const PAUSE_ROW = "-1";
+const LIMIT_ROW = "-2";
+const HOLDS_ROW = "-3";
 
 /** Lets an adapter free durable claims in the same transaction in which the lanes change hands. */
 type OnTaken = (session: Session, taken: readonly TakenLane[]) => Promise<void>;
@@ -41,8 +43,16 @@ export async function survey(database: Database, pipeline: string): Promise<Surv
     surveySql(database.tables, pipeline, await timelineSql(database)),
   );
   const instances = rows.filter((row) => row[0] === null).map((row) => row[1] ?? "");
-  const lanes = rows.filter((row) => row[0] !== null && row[0] !== PAUSE_ROW).map((row) => laneStateOf(row, row[4]));
-  return { instances: instances.sort(), lanes, pause: pauseOf(rows.find((row) => row[0] === PAUSE_ROW)) };
+  const wishes = new Map(rows.map((row) => [row[0], row]));
+  const lanes = rows.filter((row) => row[0] !== null && Number(row[0]) >= 0).map((row) => laneStateOf(row, row[4]));
+  const limit = wishes.get(LIMIT_ROW)?.[4] ?? null;
+  return {
+    instances: instances.sort(),
+    lanes,
+    pause: pauseOf(wishes.get(PAUSE_ROW)),
+    limitPerSecond: limit === null ? null : Number(limit),
+    holdsChange: wishes.get(HOLDS_ROW)?.[4] ?? null,
+  };
 }
 
 function pauseOf(row: Row | undefined): Pause | null {

@@ -2,8 +2,8 @@ import { quoteLiteral } from "./identifiers.ts";
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Living instances (lane is null), lanes, and the pause if there is one (lane is -1), in one snapshot. An expired instance that
- * nobody reaped yet is no longer one.
+ * Living instances (lane is null), lanes, the pause if there is one (lane is -1), the limit if there is one (lane is -2)
+ * and the number of times that people have changed holds (lane is -3), in one snapshot. An expired instance that nobody reaped yet is no longer one.
  */
 export const surveySql = (
   { instances, lanes, pipelines }: RelayTables,
@@ -17,4 +17,10 @@ select lane, owner::text, epoch, settled_batch, ${timeline} from ${lanes} where 
 union all
 select -1, coalesce(paused_by, ''), lanes_wanted, null, pause_reason from ${pipelines}
 where name = ${quoteLiteral(pipeline)} and paused_at is not null
+union all
+select -2, null, null, null, limit_per_second::text from ${pipelines}
+where name = ${quoteLiteral(pipeline)} and limit_per_second is not null
+union all
+select -3, null, null, null, holds_change::text from ${pipelines}
+where name = ${quoteLiteral(pipeline)} and holds_change > 0
 order by lane`;

@@ -1,5 +1,6 @@
 import type { Clock, Random } from "../core/clock.ts";
 import type { Limits, Timing } from "../core/limits.ts";
+import type { AttemptRecorder } from "../ports/attempt-recorder.ts";
 import type { QueueStore } from "../ports/queue-store.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { Routes } from "../routing/routes.ts";
@@ -16,4 +17,6 @@ export interface PipelineContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: TechnicalEvents;
+  /** Keeps attempts for people; null where nobody does. */
+  readonly recorder: AttemptRecorder | null;
 }

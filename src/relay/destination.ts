@@ -3,10 +3,10 @@ import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts"
 import type { Clock, Random } from "../core/clock.ts";
 import { stackOf } from "../core/errors.ts";
 import type { Limits } from "../core/limits.ts";
-import { RateLimit } from "../core/rate-limit.ts";
 import { rotated } from "../core/rotated.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
+import { RateGate } from "./rate-gate.ts";
 
 type Unsubscribe = () => void;
 
@@ -42,12 +42,11 @@ export class Destination {
   readonly #circuit: Circuit;
   readonly #topics = new Map<string, { circuit: Circuit; types: Set<string> }>();
   readonly #brake: Brake;
-  readonly #rate: RateLimit | null;
+  readonly #rate: RateGate;
   readonly #wakers = new Set<() => void>();
   readonly #closed = new AbortController();
   #braked = false;
   #wakes = 0;
-  #isWaitingForRate = false;
   #lastAnswerMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: DestinationOptions) {
@@ -56,7 +55,8 @@ export class Destination {
     this.#options = options;
     this.#circuit = new Circuit(options.circuit);
     this.#brake = new Brake(options.limits.failuresInRowMax);
-    this.#rate = options.ratePerSecond === undefined ? null : new RateLimit(options.ratePerSecond);
+    this.#rate = new RateGate({ clock: options.clock, signal: this.#closed.signal, wake: () => this.#wake() });
+    this.#rate.limitTo(options.ratePerSecond ?? null);
   }
 
   /** Calls back whenever something may be sent that could not be before. */
@@ -75,21 +75,12 @@ export class Destination {
 
   /** How many of so many events its rate allows now. Whoever gets none is woken when there is room again. */
   allowance(wanted: number): number {
-    if (this.#rate === null || wanted === 0) return wanted;
-    const granted = this.#rate.take(wanted, this.#now());
-    if (granted === 0 && !this.#isWaitingForRate) {
-      this.#isWaitingForRate = true;
-      void this.#options.clock.sleep(this.#rate.waitMs(), this.#closed.signal).then(() => {
-        this.#isWaitingForRate = false;
-        this.#wake();
-      });
-    }
-    return granted;
+    return this.#rate.allowance(wanted);
   }
 
   /** Of an allowance, what was not sent. */
   giveBack(count: number): void {
-    this.#rate?.giveBack(count);
+    this.#rate.giveBack(count);
   }
 
   beginProbe(): void {

@@ -6,11 +6,14 @@ import type { Report } from "../ports/publisher.ts";
 import type { PipelineContext } from "./context.ts";
 import { TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
+import type { RateGate } from "./rate-gate.ts";
 import type { Sender } from "./sender.ts";
 
 export interface Attempt {
   /** The one publish that is let through an open circuit. */
   readonly probe: boolean;
+  /** When the publish began; null when nothing was sent. */
+  readonly startedMs: number | null;
   readonly durationMs: number;
 }
 
@@ -22,6 +25,8 @@ export interface DispatcherListener {
   maySend(): boolean;
   /** Events in the next publish. */
   publishSize(): number;
+  /** What a person lets through. */
+  readonly limit: RateGate;
   /** What is known to become of the event without sending it; null when it is to be sent. */
   verdictBefore(entry: Entry): Failed | null;
   /** Called before an event is sent while the lane keeps crashing; false when it must not be sent. */
@@ -50,14 +55,17 @@ export class Dispatcher {
   /** Sends as much as may be sent now. Cheap and legal at any time. */
   pump(): void {
     const { destination } = this.#context;
+    const { limit } = this.#listener;
     while (this.#queue.waiting > 0 && this.#publishes.size < this.#sender.publishesMax) {
       if (this.#abandoned || !this.#listener.maySend()) return;
       const { admits } = destination.admission();
       if (admits === "none") return;
       const probe = admits === "probe";
-      const size = destination.allowance(probe ? 1 : this.#listener.publishSize());
+      const permitted = limit.allowance(probe ? 1 : this.#listener.publishSize());
+      const size = destination.allowance(permitted);
       const entries = size > 0 ? this.#queue.take(size, this.#sender.manyOfKey) : [];
       destination.giveBack(size - entries.length);
+      limit.giveBack(permitted - entries.length);
       if (entries.length === 0) return;
       if (probe) destination.beginProbe();
       this.#start(entries, probe);
@@ -97,7 +105,7 @@ export class Dispatcher {
       const permission = verdict === null ? this.#listener.beforeSend(entry) : null;
       if (verdict !== null) {
         judged += 1;
-        this.#tell(entry, verdict, { probe: false, durationMs: 0 });
+        this.#tell(entry, verdict, { probe: false, startedMs: null, durationMs: 0 });
       } else if (permission === null || (await permission)) sent.push(entry);
     }
     const attempt = attemptFrom(startedMs, probe, this.#context.clock);
@@ -165,6 +173,7 @@ export class Dispatcher {
 function attemptFrom(startedMs: number, probe: boolean, clock: Clock): Attempt {
   return {
     probe,
+    startedMs,
     get durationMs() {
       return clock.monotonicMs() - startedMs;
     },

@@ -68,10 +68,16 @@ export class HoldBook {
     const known = new Set(holds.map((hold) => hold.id));
     const isBusy = (id: string): boolean => this.#claimed.has(id) || isInFlight(id);
     for (const id of [...this.#holds.keys()]) if (!known.has(id) && !isBusy(id)) this.remove(id);
-    for (const hold of holds) {
-      if (!isBusy(hold.id)) this.put(keep(hold, nowMs, this.get(hold.id)?.silentSinceMs ?? null));
-    }
+    this.takeUp(holds, nowMs, isInFlight);
     return before.filter((key) => !this.#parkedKeys.has(key));
+  }
+
+  /** The same for some of them: the others stay as they are. */
+  takeUp(holds: readonly Hold[], nowMs: number, isInFlight: (id: string) => boolean): void {
+    for (const hold of holds) {
+      if (this.#claimed.has(hold.id) || isInFlight(hold.id)) continue;
+      this.put(keep(hold, nowMs, this.get(hold.id)?.silentSinceMs ?? null));
+    }
   }
 
   /** Ids to be tried now, longest due first; each is given out once until it is put, postponed or removed. */

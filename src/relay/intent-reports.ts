@@ -1,11 +1,18 @@
-import { stackOf } from "../core/errors.ts";
+import { codeOf, stackOf } from "../core/errors.ts";
 import { errorTypeOf, type Failed } from "../core/outcome.ts";
+import type { RecordedAttempt } from "../ports/attempt-recorder.ts";
 import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Attempt } from "./dispatcher.ts";
 import type { Entry } from "./lane-queue.ts";
 
 type EventFailure = Exclude<Failed, { kind: "skipped" }>;
+
+/** What comes after a failure: another try, after this time or when a circuit says so, or none. */
+interface AfterFailure {
+  readonly retryInMs: number | null;
+  readonly isDead: boolean;
+}
 
 /** Tells the world about single events, and costs nothing when nobody listens. */
 export class IntentReports {
@@ -16,19 +23,34 @@ export class IntentReports {
   }
 
   relayed(entry: Entry, attempt: Attempt, number: number): void {
-    const { events } = this.#context;
+    const { events, recorder } = this.#context;
+    if (recorder?.takesDelivered(attempt.startedMs ?? 0)) {
+      recorder.record({ ...this.#sent(entry, attempt, number), outcome: "delivered", reason: null, errorType: null });
+    }
     if (!events.wants("IntentRelayed")) return;
     events.emit("IntentRelayed", { ...this.#about(entry), durationMs: attempt.durationMs, attempt: number });
   }
 
-  failed(entry: Entry, outcome: EventFailure, attempt: Attempt, number: number, retryInMs: number | null): void {
+  failed(entry: Entry, outcome: EventFailure, attempt: Attempt, number: number, after: AfterFailure): void {
     const { events } = this.#context;
+    const { retryInMs, isDead } = after;
+    this.recordFailed(entry, outcome, attempt, number, isDead);
     if (!events.wants("IntentRelayFailed")) return;
     const { reason, scope } = outcome;
     const { durationMs } = attempt;
-    const errorType = entry.event.fault?.code ?? errorTypeOf(outcome);
+    const errorType = errorTypeFor(entry, outcome);
     const told = { durationMs, attempt: number, reason, scope, errorType, stack: stackOf(outcome.error), retryInMs };
     events.emit("IntentRelayFailed", { ...this.#about(entry), ...told });
+  }
+
+  /** For an attempt that failed and tells nothing of its event: the world need not know, a person may want to. */
+  recordFailed(entry: Entry, outcome: EventFailure, attempt: Attempt, number: number, isDead = false): void {
+    this.#context.recorder?.record({
+      ...this.#sent(entry, attempt, number),
+      outcome: isDead ? "dead" : "failed",
+      reason: outcome.reason,
+      errorType: errorTypeFor(entry, outcome),
+    });
   }
 
   /** What ended the process each time is buried without being claimed: only the source's note tells of it then. */
@@ -46,14 +68,61 @@ export class IntentReports {
     };
     const { firstFailedAt = null, lastFailedAt = null, errors = [] } = note ?? {};
     const about = entry === undefined ? noted : this.#about(entry);
+    if (entry === undefined) this.#recordBuried(noted, attempt, reason);
     events.emit("IntentDeadLettered", { ...about, attempt, reason, parks, firstFailedAt, lastFailedAt, errors });
   }
 
-  #about(entry: Entry) {
+  /** Of one that was sent, the attempt tells already. */
+  #recordBuried(noted: AboutEvent, attempt: number, reason: string): void {
+    const { clock, recorder } = this.#context;
+    recorder?.record({
+      ...attemptAt(clock.wallMs(), noted, attempt),
+      outcome: "dead",
+      reason,
+      errorType: codeOf(null, reason),
+    });
+  }
+
+  #sent(entry: Entry, attempt: Attempt, number: number): Omit<RecordedAttempt, "outcome" | "reason" | "errorType"> {
+    const { clock } = this.#context;
+    const [wallMs, nowMs] = [clock.wallMs(), clock.monotonicMs()];
+    const { startedMs } = attempt;
+    const isSent = startedMs !== null;
+    return {
+      ...attemptAt(wallMs, this.#about(entry), number),
+      writtenAt: entry.event.createdAt,
+      claimedAtMs: wallMs - (nowMs - entry.claimedMs),
+      sentAtMs: isSent ? wallMs - (nowMs - startedMs) : null,
+      durationMs: isSent ? nowMs - startedMs : null,
+      headers: isSent ? (entry.message?.headers ?? null) : null,
+    };
+  }
+
+  #about(entry: Entry): AboutEvent {
     const { id, type, key, correlationId } = entry.event;
     const target = entry.message?.topic ?? this.#context.destination.name;
     return { pipeline: this.#context.name, recordId: id, intentType: type, target, key, correlationId };
   }
+}
+
+interface AboutEvent {
+  readonly pipeline: string;
+  readonly recordId: string;
+  readonly intentType: string;
+  readonly target: string;
+  readonly key: string | null;
+  readonly correlationId: string | null;
+}
+
+/** Of which nothing is known but that it was. */
+function attemptAt(atMs: number, about: AboutEvent, attempt: number) {
+  const { correlationId, intentType: eventType, key: eventKey, pipeline, recordId: eventId, target } = about;
+  const unknown = { writtenAt: null, claimedAtMs: null, sentAtMs: null, durationMs: null, headers: null };
+  return { atMs, pipeline, eventId, eventType, eventKey, correlationId, attempt, target, ...unknown };
+}
+
+function errorTypeFor(entry: Entry, outcome: EventFailure): string {
+  return entry.event.fault?.code ?? errorTypeOf(outcome);
 }
 
 /** What is known of a dead event: in memory, and by the source. */

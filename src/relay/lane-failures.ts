@@ -14,6 +14,9 @@ const SILENCES_MAX = 2;
 /** It is tried again when the circuit had time for so many probes by others. */
 const SET_ASIDE_PROBES = 10;
 
+/** A circuit decides when it is tried again. */
+const BY_CIRCUIT = { retryInMs: null, isDead: false };
+
 type EventFailure = Exclude<Failed, { kind: "skipped" }>;
 type Retry = Extract<Failed, { kind: "retry" }>;
 
@@ -82,7 +85,7 @@ export class LaneFailures {
 
   #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
     const { context, queue, reports } = this.#parts;
-    for (const entry of entries) reports.failed(entry, outcome, attempt, this.attemptsOf(entry) + 1, null);
+    for (const entry of entries) reports.failed(entry, outcome, attempt, this.attemptsOf(entry) + 1, BY_CIRCUIT);
     if (entries[0]!.silences < SILENCES_MAX) queue.putBack(entries);
     else this.#setAside(entries[0]!, entries.slice(1), outcome.reason);
     const afterMs = (outcome as Retry).afterMs;
@@ -99,7 +102,7 @@ export class LaneFailures {
     const { context, handBack, queue, reports } = this.#parts;
     const { event, message, topicProbe } = entries[0]!;
     const topic = message!.topic;
-    reports.failed(entries[0]!, outcome, attempt, this.attemptsOf(entries[0]!) + 1, null);
+    reports.failed(entries[0]!, outcome, attempt, this.attemptsOf(entries[0]!) + 1, BY_CIRCUIT);
     context.destination.topicFailed(topic, event.type, outcome.reason, {
       probe: topicProbe,
       afterMs: (outcome as Retry).afterMs,
@@ -116,12 +119,14 @@ export class LaneFailures {
     const { destination, random } = context;
     const counts = entry.fault !== null || destination.eventFailed(entry.event.id, outcome.reason, attempt.probe);
     if (!counts) {
+      reports.recordFailed(entry, outcome, attempt, this.attemptsOf(entry) + 1);
       this.#setAside(entry, followers, outcome.reason);
       return;
     }
     const attempts = this.attemptsOf(entry) + 1;
     const next = nextAfterFailure(policyFor(context, entry.event), outcome, attempts, random.next());
-    reports.failed(entry, outcome, attempt, attempts, next.kind === "retry" ? next.delayMs : null);
+    const retryInMs = next.kind === "retry" ? next.delayMs : null;
+    reports.failed(entry, outcome, attempt, attempts, { retryInMs, isDead: next.kind === "dead" });
     this.#hold(entry, followers, { attempts, reason: outcome.reason, next });
   }
 

@@ -1,5 +1,6 @@
 import type { InFlightSet } from "../core/in-flight.ts";
 import type { Lane } from "./lane.ts";
+import type { RateGate } from "./rate-gate.ts";
 import type { Silences } from "./silences.ts";
 
 /** What a lane needs of the pipeline it belongs to. */
@@ -19,6 +20,8 @@ export interface LaneHost {
   /** Resolves when the open run is between two pages. */
   betweenPages(): Promise<void>;
   readonly silences: Silences;
+  /** What a person lets through, of all lanes together. */
+  readonly limit: RateGate;
   /** The first run whose snapshot is younger than now. */
   nextRun(): number;
   /** The lane begins to deliver. */

@@ -16,6 +16,7 @@ function entry(key: string | null, fault: string | null = null): Entry {
     fault,
     faultError: null,
     isHead: false,
+    claimedMs: 0,
     topicProbe: false,
     silences: 0,
     silentSinceMs: null,

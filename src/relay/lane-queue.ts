@@ -10,6 +10,8 @@ export interface Entry {
   readonly fault: string | null;
   /** What was thrown at the translation, where something was. */
   readonly faultError: unknown;
+  /** When its row was read. */
+  readonly claimedMs: number;
   /** True for a held event that is tried again; its key's later events wait in the source. */
   readonly isHead: boolean;
   /** True when it was let in as the one probe of its topic's circuit. */
@@ -21,6 +23,28 @@ export interface Entry {
   isAlone: boolean;
   /** The queue's own note of where the event stands while it is in a publish. */
   line: Line | null;
+}
+
+type Made = Pick<Entry, "message" | "fault" | "faultError">;
+type How = Omit<Entry, "event" | "line" | keyof Made>;
+
+/** In one piece, since there is one for every event. */
+export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
+  const { fault, faultError, message } = made;
+  const { claimedMs, isAlone, isHead, silences, silentSinceMs, topicProbe } = how;
+  return {
+    event,
+    message,
+    fault,
+    faultError,
+    claimedMs,
+    isHead,
+    topicProbe,
+    silences,
+    silentSinceMs,
+    isAlone,
+    line: null,
+  };
 }
 
 export interface FailedEntry {

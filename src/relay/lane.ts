@@ -14,7 +14,8 @@ import { nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
 import type { LaneHost } from "./lane-host.ts";
-import { type Entry, type FailedEntry, LaneQueue } from "./lane-queue.ts";
+import { type Entry, entryOf, type FailedEntry, LaneQueue } from "./lane-queue.ts";
+import type { RateGate } from "./rate-gate.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
 import { Suspects } from "./suspects.ts";
@@ -125,21 +126,22 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   }
 
   /** False when the event must wait; then no later event of its key may come from the same run. */
-  offer(event: ClaimedEvent, run: number): boolean {
+  offer(event: ClaimedEvent, run: number, claimedMs: number): boolean {
     if (!this.#open || run < this.#acceptsFromRun) return false;
     if (this.#crashes > 0 && this.room === 0) return false;
     if (this.holds.get(event.id) !== undefined || this.holds.parks(event.key)) return false;
     if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#context.limits.keyQueueMax) return false;
-    return this.#accept(event, run, false);
+    return this.#accept(event, run, claimedMs, false);
   }
 
   /** Takes held events that are due again. What has no place now is tried later. */
   offerHeads(events: readonly ClaimedEvent[]): void {
-    const isFresh = this.#now() - this.#openedAtMs < this.#context.timing.pollIntervalMs;
+    const nowMs = this.#now();
+    const isFresh = nowMs - this.#openedAtMs < this.#context.timing.pollIntervalMs;
     for (const event of events) {
       // What may void the lane again comes last, or nothing else would ever be sent.
       const mayWait = isFresh && this.#host.silences.ofEvent(event.id) !== undefined;
-      if (this.#open && !mayWait && this.#accept(event, BY_ID, true)) continue;
+      if (this.#open && !mayWait && this.#accept(event, BY_ID, nowMs, true)) continue;
       this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
       this.#settler.handBack([event.id]);
     }
@@ -167,6 +169,16 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       if (holds === null) return;
       const freed = this.holds.replace(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
       for (const key of freed) this.#host.passOver(key);
+      this.#host.wake();
+    });
+  }
+
+  /** Takes up what a person wants to be tried again, in turn with the lane's other writes. */
+  lookAtHolds(): Promise<void> {
+    return this.#settler.inTurn(async () => {
+      const holds = await this.#context.store.livingHolds?.(this.grant).catch(nullIfRefused);
+      if (holds == null) return;
+      this.holds.takeUp(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
       this.#host.wake();
     });
   }
@@ -214,6 +226,10 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   maySend(): boolean {
     return this.#open && this.#host.isAlive() && this.#exactlyOnce?.hasRoom !== false;
+  }
+
+  get limit(): RateGate {
+    return this.#host.limit;
   }
 
   publishSize(): number {
@@ -316,19 +332,18 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return claimSize(this.#host.laneShare(), this.#context.limits.batchSize, this.#crashes);
   }
 
-  #accept(event: ClaimedEvent, run: number, isHead: boolean): boolean {
+  #accept(event: ClaimedEvent, run: number, claimedMs: number, isHead: boolean): boolean {
     const { destination } = this.#context;
-    const { message, fault, faultError } = translate(this.#context, event);
+    const made = translate(this.#context, event);
+    const { message } = made;
     const admission = message === null ? "all" : destination.topicAdmission(message.topic).admits;
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
     if (topicProbe) destination.beginTopicProbe(message!.topic);
     const silence = this.#host.silences.ofEvent(event.id);
     const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? silence?.sinceMs ?? null;
-    const silences = silence?.times ?? 0;
-    const isAlone = silence !== undefined;
-    const line = null;
-    const entry = { event, message, fault, faultError, isHead, topicProbe, silences, silentSinceMs, isAlone, line };
+    const [silences, isAlone] = [silence?.times ?? 0, silence !== undefined];
+    const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, silences, silentSinceMs, isAlone });
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;

@@ -229,10 +229,11 @@ export class Poller {
     const { limits } = this.#context;
     const bytes = Math.max(1, Math.floor(limits.inFlightBytesMax / 4));
     const page = await run.next(rows, bytes);
+    const claimedMs = this.#now();
     const refused = new Map<Lane, string[]>();
     for (const event of page) {
       if (this.inFlight.excludes(event.id)) this.#seenAgain(open, event, refused);
-      else if (this.#offer(open, event)) open.claimed += 1;
+      else if (this.#offer(open, event, claimedMs)) open.claimed += 1;
       else this.#refuse(open, event, refused);
     }
     for (const [lane, ids] of refused) lane.refuse(ids);
@@ -246,11 +247,11 @@ export class Poller {
     if (this.#context.store.durableClaims !== null) this.#refuse(open, event, refused);
   }
 
-  #offer(open: OpenRun, event: ClaimedEvent): boolean {
+  #offer(open: OpenRun, event: ClaimedEvent, claimedMs: number): boolean {
     const lane = open.lanes.get(event.lane);
     if (lane === undefined || open.leftOut.has(event.lane)) return false;
     if (event.key !== null && open.passedOver.has(event.key)) return false;
-    return lane.offer(event, open.number);
+    return lane.offer(event, open.number, claimedMs);
   }
 
   #refuse(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {

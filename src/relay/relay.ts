@@ -1,6 +1,7 @@
 import { type Clock, type Random, systemClock, systemRandom } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
+import type { AttemptRecorder } from "../ports/attempt-recorder.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
 import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
@@ -32,6 +33,8 @@ export interface RelayOptions {
   readonly retentionMs?: number;
   /** For people: who this is in the list of instances. */
   readonly instanceName?: string;
+  /** Keeps attempts for people who look at them later. */
+  readonly recorder?: AttemptRecorder;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -156,7 +159,8 @@ function instancesOf(
           payloadBytesMax: limits.payloadBytesMax,
           headersMax: limits.headersMax,
         });
-        const context = { name, store, destination, routes, limits, timing, clock, random, events };
+        const recorder = options.recorder ?? null;
+        const context = { name, store, destination, routes, limits, timing, clock, random, events, recorder };
         return { context, retentionMs: options.retentionMs ?? null };
       });
   };

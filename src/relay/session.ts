@@ -12,6 +12,7 @@ import { isAsLeft, strayed } from "./lane-check.ts";
 import type { LaneHost } from "./lane-host.ts";
 import { LaneRetakes } from "./lane-retakes.ts";
 import { Poller } from "./poller.ts";
+import { RateGate } from "./rate-gate.ts";
 import { Silences } from "./silences.ts";
 import type { Tenure } from "./tenure.ts";
 import { Troubles } from "./troubles.ts";
@@ -27,6 +28,7 @@ export class Session implements LaneHost {
   readonly #closing = new Map<number, Promise<void>>();
   readonly #retakes: LaneRetakes;
   readonly silences = new Silences();
+  readonly limit: RateGate;
   readonly #poller: Poller;
   readonly #chores: Chore[];
   readonly #balanceWaker: Waker;
@@ -39,6 +41,8 @@ export class Session implements LaneHost {
   #elsewhere = 0;
   #pause: Pause | null = null;
   #laneCount = 0;
+  #holdsChange: string | null = null;
+  #holdsChangedMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -47,6 +51,8 @@ export class Session implements LaneHost {
     this.#troubles = new Troubles(context);
     this.#poller = new Poller(context, () => [...this.#lanes.values()]);
     this.#balanceWaker = new Waker(context.clock);
+    const { signal } = tenure;
+    this.limit = new RateGate({ clock: context.clock, signal, wake: () => this.#pumpAll() });
     this.#chores = pipelineChores(context, { lanes: () => [...this.#lanes.values()], owner: tenure.id, retentionMs });
     this.#unsubscribe = context.destination.onWake(() => this.#destinationWoke());
     tenure.signal.addEventListener("abort", () => this.#stopNow(), { once: true });
@@ -214,12 +220,13 @@ export class Session implements LaneHost {
         const acknowledged = new Map(this.lanes().map((lane) => [lane, lane.settledBatch]));
         const survey = await this.#context.store.survey();
         if (this.#isOver) return;
-        this.#heed(survey.pause);
+        this.#heed(survey);
         this.#checkOwned(survey.lanes, acknowledged);
         if (survey.lanes.length !== this.#laneCount) await this.#prepare();
         await this.#balance(survey);
+        await this.#lookAtHolds(survey);
         // Nobody to share with: what changes is told by the reaper or found at the next look, or is a person's wish.
-        const alone = survey.instances.length <= 1 && survey.pause === null;
+        const alone = survey.instances.length <= 1 && survey.pause === null && !this.#expectsHolds;
         if (alone) pauseMs = Math.max(pauseMs, Math.min(timing.leaseMs / 2, WISHES_MS));
         const retakeMs = this.#retakes.untilNextMs((lane) => this.#lanes.has(lane));
         pauseMs = Math.min(pauseMs, retakeMs);
@@ -229,14 +236,29 @@ export class Session implements LaneHost {
   }
 
   /** Nothing new is claimed while a person has stopped the pipeline. The lanes stay, unless they are asked for too. */
-  #heed(pause: Pause | null): void {
+  #heed({ limitPerSecond, pause }: Survey): void {
     const { events, name } = this.#context;
     const wasPaused = this.isPaused;
     this.#pause = pause;
     this.#poller.isPaused = pause !== null;
+    if (this.limit.limitTo(limitPerSecond)) {
+      events.emit("PipelineLimited", { pipeline: name, perSecond: limitPerSecond });
+    }
     if (pause !== null && !wasPaused) {
       events.emit("PipelinePaused", { pipeline: name, by: pause.by, reason: pause.reason });
     } else if (pause === null && wasPaused) events.emit("PipelineResumed", { pipeline: name });
+  }
+
+  /** A person has made holds due. More of them may follow: for a while the looks come sooner. */
+  async #lookAtHolds({ holdsChange = null }: Survey): Promise<void> {
+    if (holdsChange === this.#holdsChange) return;
+    this.#holdsChange = holdsChange;
+    this.#holdsChangedMs = this.#context.clock.monotonicMs();
+    await Promise.all(this.lanes().map((lane) => (lane.isOpen ? lane.lookAtHolds() : undefined)));
+  }
+
+  get #expectsHolds(): boolean {
+    return this.#context.clock.monotonicMs() - this.#holdsChangedMs < HOLDS_EXPECTED_MS;
   }
 
   async #balance(survey: Survey): Promise<void> {
@@ -320,10 +342,13 @@ export class Session implements LaneHost {
 
   #destinationWoke(): void {
     const isAlive = !this.#context.destination.isOpen;
-    for (const lane of rotated(this.lanes(), this.#wakes++)) {
-      if (isAlive) lane.holds.recallSetAside(this.#context.clock.monotonicMs());
-      lane.pump();
-    }
+    if (isAlive) for (const lane of this.lanes()) lane.holds.recallSetAside(this.#context.clock.monotonicMs());
+    this.#pumpAll();
+  }
+
+  /** In a different order each time, so that no lane is always the last. */
+  #pumpAll(): void {
+    for (const lane of rotated(this.lanes(), this.#wakes++)) lane.pump();
     this.#poller.wake();
   }
 
@@ -341,6 +366,7 @@ export class Session implements LaneHost {
 
 /** A person who pauses a pipeline sees it stop within this time. */
 const WISHES_MS = 3_000;
+const HOLDS_EXPECTED_MS = 10_000;
 
 /** The lane is taken again and again until somebody has put it right; nothing of it is delivered until then. */
 const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([

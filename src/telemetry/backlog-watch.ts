@@ -22,7 +22,7 @@ interface PipelineFigures extends BacklogFigures {
   readonly pipeline: string;
 }
 
-interface Look {
+export interface Look {
   readonly found: Backlog | null;
   /** When it was found; before that, since when nobody knows anything. */
   readonly atMs: number;
@@ -65,6 +65,11 @@ export class BacklogWatch {
       const look = this.#looks.get(pipeline)!;
       return { pipeline, source, schema, last: look.found, lagMs: this.#lagMs(look) };
     });
+  }
+
+  /** What is known by pipeline, without asking anybody. */
+  get looks(): ReadonlyMap<string, Look> {
+    return this.#looks;
   }
 
   /** One after the other: the delivery needs the connections more. */

@@ -24,6 +24,7 @@ export class Condition {
   readonly #broken = new Map<string, BrokenSource & { readonly toldMs: number }>();
   readonly #circuits = new Map<string, OpenCircuit>();
   readonly #paused = new Set<string>();
+  readonly #limits = new Map<string, number>();
   readonly #lanes = new Map<string, Set<number>>();
   readonly #untaken = new Map<string, Set<string>>();
 
@@ -40,6 +41,7 @@ export class Condition {
     events.on("InstanceJoined", () => {
       this.#broken.clear();
       this.#paused.clear();
+      this.#limits.clear();
       this.#lanes.clear();
       this.#untaken.clear();
     });
@@ -57,6 +59,10 @@ export class Condition {
     events.on("RelayMatched", ({ pipeline, intentType }) => this.#untaken.get(pipeline)?.delete(intentType));
     events.on("PipelinePaused", ({ pipeline }) => this.#paused.add(pipeline));
     events.on("PipelineResumed", ({ pipeline }) => this.#paused.delete(pipeline));
+    events.on("PipelineLimited", ({ perSecond, pipeline }) => {
+      if (perSecond === null) this.#limits.delete(pipeline);
+      else this.#limits.set(pipeline, perSecond);
+    });
     events.on("CircuitOpened", ({ destination, topic, reason }) =>
       this.#circuits.set(circuitKey(destination, topic), { destination, topic, reason }),
     );
@@ -79,6 +85,11 @@ export class Condition {
     return [...this.#circuits.values()];
   }
 
+  /** Events a second that a person lets through; null without a limit. */
+  limitOf(pipeline: string): number | null {
+    return this.#limits.get(pipeline) ?? null;
+  }
+
   isPaused(pipeline: string): boolean {
     return this.#paused.has(pipeline);
   }
@@ -98,6 +109,7 @@ export class Condition {
     this.#broken.clear();
     this.#circuits.clear();
     this.#paused.clear();
+    this.#limits.clear();
     this.#lanes.clear();
     this.#untaken.clear();
   }

@@ -50,6 +50,7 @@ const LINES: Lines = {
   CircuitClosed: { level: "info", message: "the destination takes events again" },
   PipelinePaused: { level: "warn", message: "a pipeline is paused; its events wait until it is resumed" },
   PipelineResumed: { level: "info", message: "a pipeline goes on" },
+  PipelineLimited: { level: "info", message: "the limit of a pipeline has changed; null is none" },
   SourceBroken: {
     level: "error",
     message: "a source cannot be used; it is tried again",

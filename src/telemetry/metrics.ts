@@ -18,8 +18,15 @@ interface MetricsOptions {
   /** Pipelines of this process by name, with their two ends. */
   readonly pipelines: () => readonly PipelineEnds[];
   readonly pushes: PushTally;
+  /** How many attempts were kept for people; null where nobody keeps them. */
+  readonly recorded?: () => Recorded | null;
   /** Never slow either; absent where nothing is read by position. */
   readonly logs?: () => Promise<readonly LogFigures[]>;
+}
+
+interface Recorded {
+  readonly stored: number;
+  readonly dropped: number;
 }
 
 export interface PipelineEnds {
@@ -68,6 +75,11 @@ export class Metrics {
   ]);
   readonly #lanes = this.#gauge("lanes", "Lanes that this instance owns", ["source", "state"]);
   readonly #paused = this.#gauge("paused", "1 while a person has stopped the pipeline", ["source", "destination"]);
+  readonly #limits = this.#gauge(
+    "limit_per_second",
+    "Events a second that a person lets each instance send; 0 without a limit",
+    ["source", "destination"],
+  );
   readonly #untaken = this.#gauge("untaken_types", "Types of waiting events that no running relay takes", ["source"]);
   readonly #sources = this.#gauge("source_broken", "1 while a source cannot be used", ["source"]);
   readonly #destinations = this.#gauge("destination_state", "1 for the state it is in", ["destination", "state"]);
@@ -82,6 +94,12 @@ export class Metrics {
     "Log lines or spans that were given up because their receiver took nothing",
     ["receiver"],
   );
+  readonly #recorded = this.#counter("attempts_recorded", "Attempts that were kept for people to look at", []);
+  readonly #recordDrops = this.#counter(
+    "attempts_dropped",
+    "Attempts that were not kept, because the database took nothing for too long",
+    [],
+  );
   readonly #conditionGauges: readonly { reset(): void }[] = [
     this.#sources,
     this.#destinations,
@@ -89,6 +107,7 @@ export class Metrics {
     this.#lanes,
     this.#untaken,
     this.#paused,
+    this.#limits,
   ];
   readonly #logs = new LogGauges(this.#registry as never);
   readonly #process = new ProcessGauges(this.#registry as never);
@@ -158,6 +177,7 @@ export class Metrics {
   async #refresh(): Promise<void> {
     this.#showCondition();
     this.#showPushes();
+    this.#showRecorded();
     this.#showBacklog(await this.#options.backlog());
     this.#logs.show((await this.#options.logs?.()) ?? []);
     this.#process.refresh();
@@ -187,6 +207,7 @@ export class Metrics {
       this.#lanes.set({ source, state: "owned" }, condition.lanesOf(pipeline));
       this.#untaken.inc({ source }, condition.untakenTypesOf(pipeline));
       this.#paused.set({ source, destination }, condition.isPaused(pipeline) ? 1 : 0);
+      this.#limits.set({ source, destination }, condition.limitOf(pipeline) ?? 0);
       const open = circuits.filter((circuit) => circuit.destination === destination);
       const isDown = open.some(({ topic }) => topic === null);
       this.#destinations.set({ destination, state: "up" }, isDown ? 0 : 1);
@@ -201,6 +222,13 @@ export class Metrics {
       this.#pushFailures.inc({ receiver }, failures);
       this.#pushDrops.inc({ receiver }, dropped);
     }
+  }
+
+  #showRecorded(): void {
+    const { stored = 0, dropped = 0 } = this.#options.recorded?.() ?? {};
+    for (const counter of [this.#recorded, this.#recordDrops]) counter.reset();
+    this.#recorded.inc(stored);
+    this.#recordDrops.inc(dropped);
   }
 
   #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {

@@ -38,11 +38,13 @@ class WatchedStore implements QueueStore {
   readonly #watch: StoreWatch;
   /** Absent where the inner store has none: callers tell by that. */
   readonly watch?: NonNullable<QueueStore["watch"]>;
+  readonly livingHolds?: NonNullable<QueueStore["livingHolds"]>;
 
   constructor(inner: QueueStore, watch: StoreWatch) {
     this.#inner = inner;
     this.#watch = watch;
     if (inner.watch !== undefined) this.watch = (onNews) => inner.watch!(onNews);
+    if (inner.livingHolds !== undefined) this.livingHolds = (grant) => this.#answer(inner.livingHolds!(grant));
   }
 
   get durableClaims() {

@@ -1,6 +1,7 @@
 import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
 import { dollarQuoted } from "./dollar-quoted.ts";
 import { managedNames, type PartitionStep, upkeepLock } from "./managed-names.ts";
+import { SIEVED_STORAGE } from "./sieve.ts";
 
 const NAME_FORMAT: Readonly<Record<PartitionStep, string>> = {
   "1 hour": "YYYYMMDDHH24",
@@ -39,7 +40,7 @@ begin
       where n.nspname = ${quoteLiteral(table.schema)} and c.relname = called
     ) then
       begin
-        execute format('create table ${formatted(schema)}.%I (like ${formatted(parent)} including defaults including storage including compression)', called);
+        execute format('create table ${formatted(schema)}.%I (like ${formatted(parent)} including defaults including storage including compression) with (${SIEVED_STORAGE})', called);
         execute format('create unique index on ${formatted(schema)}.%I (event_id)', called);
         execute format('alter table ${formatted(parent)} attach partition ${formatted(schema)}.%I for values from (%L) to (%L)',
           called, to_char(starts at time zone 'UTC', '${BOUND_FORMAT}'), to_char(ends at time zone 'UTC', '${BOUND_FORMAT}'));

@@ -84,6 +84,7 @@ export function managedNames(table: TableName) {
     partitionPrefix: `${table.table}_p`,
     publish: `${table.table}_publish`,
     ring: `${table.table}_ring`,
+    sieve: `${table.table}_sieve`,
   };
 }
 

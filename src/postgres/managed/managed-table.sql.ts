@@ -12,6 +12,7 @@ import {
   upkeepLock,
 } from "./managed-names.ts";
 import { publishFunctionSql } from "./publish-function.sql.ts";
+import { createSieveSql, prepareSieveSql, SIEVED_STORAGE } from "./sieve.ts";
 import { wakeUpTriggerSql } from "./wake-up-trigger.sql.ts";
 
 /**
@@ -43,8 +44,10 @@ begin
     ${columnsSql(table, payload)}
     create index on ${name} (xid, id);
     create index on ${name} (id);
+    ${createSieveSql(table)}
   else
     ${requireOursSql(table, payload)}
+    ${prepareSieveSql(table)}
   end if;
   ${defaultPartitionSql(table)}
   ${publishFunctionSql({ table, payload })}
@@ -88,7 +91,7 @@ function defaultPartitionSql(table: TableName): string {
   const quoted = quoteTable({ schema: table.schema, table: defaultPartition });
   return `if not exists (select from pg_catalog.pg_partitioned_table p
     where p.partrelid = ${quoteLiteral(quoteTable(table))}::regclass and p.partdefid <> 0) then
-    create table ${quoted} partition of ${quoteTable(table)} default;
+    create table ${quoted} partition of ${quoteTable(table)} default with (${SIEVED_STORAGE});
     create unique index on ${quoted} (event_id);
   end if;`;
 }

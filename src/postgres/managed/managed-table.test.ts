@@ -56,7 +56,7 @@ for (const version of [15, 18] as const) {
           const { rows } = await server.query<{ def: string }>(sql, [quoteTable(name)]);
           assert.match(
             rows.map(({ def }) => def).join("\n"),
-            /^CREATE INDEX .+\(id\)\nCREATE INDEX .+\(xid, id\)\nCREATE UNIQUE INDEX .+\(event_id\)$/,
+            /^CREATE INDEX .+ USING brin .+\nCREATE INDEX .+\(id\)\nCREATE INDEX .+\(xid, id\)\nCREATE UNIQUE INDEX .+\(event_id\)$/,
           );
         }
       });

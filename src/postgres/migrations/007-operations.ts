@@ -1,4 +1,4 @@
-import { fingerprintSql } from "../error-form.sql.ts";
+import { fingerprintSql } from "../error-form.ts";
 import { type RelayTables, relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
@@ -20,7 +20,8 @@ export const operationsMigration: Migration = {
 drop index ${schema}.holds_by_key;
 drop index ${schema}.failed_events_by_event, ${schema}.failed_events_by_key, ${schema}.failed_events_by_correlation;
 alter table ${failedEvents} drop column fingerprint;
-alter table ${pipelines} drop column limit_per_second, drop column limited_by, drop column limit_reason;
+alter table ${pipelines} drop column limit_per_second, drop column limited_by, drop column limit_reason,
+  drop column holds_change;
 drop table ${replayItems}, ${replayPlans}, ${audit}, ${attempts};
 drop function ${schema}.audit_is_append_only();`;
   },
@@ -117,7 +118,8 @@ const columnsSql = ({ failedEvents, holds, pipelines }: RelayTables) => `
 alter table ${pipelines}
   add column limit_per_second double precision check (limit_per_second > 0),
   add column limited_by text,
-  add column limit_reason text;
+  add column limit_reason text,
+  add column holds_change bigint not null default 0;
 alter table ${failedEvents}
   add column fingerprint text generated always as (${fingerprintSql("failure_reason")}) stored;
 create index failed_events_by_fingerprint on ${failedEvents} (fingerprint, last_failed_at, id) where resolved_at is null;

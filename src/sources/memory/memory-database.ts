@@ -117,6 +117,14 @@ export class MemoryDatabase {
     });
   }
 
+  /** Limits a pipeline to so many events a second for each instance; null lets it go as fast as it can. */
+  limit(pipeline: string, perSecond: number | null): void {
+    this.tables.commit(() => {
+      if (perSecond === null) this.tables.delete(this.tables.limits, pipeline);
+      else this.tables.put(this.tables.limits, pipeline, perSecond);
+    });
+  }
+
   reopen(row: EventRow): void {
     this.tables.commit(() =>
       this.tables.put(this.tables.open, row.id, { ...row, state: "PENDING", lockedBy: null, lockedAtMs: null }),

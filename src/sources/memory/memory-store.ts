@@ -77,8 +77,13 @@ export class MemoryStore implements QueueStore {
     const instances = this.#livingOnes()
       .filter(({ pipelines }) => pipelines.includes(this.#spec.name))
       .map(({ id }) => id);
-    const pause = this.#database.tables.pauses.get(this.#spec.name) ?? null;
-    return { instances, lanes: [...this.#pipeline().lanes.values()].map((row) => this.#laneState(row)), pause };
+    const { limits, pauses } = this.#database.tables;
+    return {
+      instances,
+      lanes: [...this.#pipeline().lanes.values()].map((row) => this.#laneState(row)),
+      pause: pauses.get(this.#spec.name) ?? null,
+      limitPerSecond: limits.get(this.#spec.name) ?? null,
+    };
   }
 
   async takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {

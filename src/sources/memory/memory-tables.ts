@@ -87,6 +87,8 @@ export class MemoryTables {
   readonly instances = new Map<string, InstanceRow>();
   /** By pipeline. */
   readonly pauses = new Map<string, Pause>();
+  /** Events a second, by pipeline. */
+  readonly limits = new Map<string, number>();
   readonly deadLetters = new Map<string, DeadLetter>();
   readonly #commitsKept: number;
   readonly #commits: Undo[][] = [];

@@ -9,6 +9,7 @@ import type {
   Settlement,
 } from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
+import { readLivingHolds } from "../../postgres/holds.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, survey, writeSettings } from "../../postgres/lanes.ts";
@@ -130,6 +131,10 @@ export class OpenOutboxStore implements QueueStore {
 
   async reviewHolds(grant: Grant) {
     return await reviewHolds(await this.#ready(), grant);
+  }
+
+  livingHolds({ lane }: Grant) {
+    return readLivingHolds(this.#parts.database, this.#parts.spec.name, lane);
   }
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {

@@ -2,6 +2,7 @@ import { RelayError } from "../../core/errors.ts";
 import type { Backlog, Grant, PipelineSpec, QueueStore, Run, RunRequest, Settlement } from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
+import { readLivingHolds } from "../../postgres/holds.ts";
 import { displayTable, quoteLiteral } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
 import { laneStateOf, release, survey, takeOver, writeSettings } from "../../postgres/lanes.ts";
@@ -157,6 +158,10 @@ export class PostgresStore implements QueueStore {
   async reviewHolds(grant: Grant) {
     const { scope } = await this.#ready();
     return await reviewHolds(this.#parts.database, scope.pipeline, scope.shape, grant);
+  }
+
+  livingHolds({ lane }: Grant) {
+    return readLivingHolds(this.#parts.database, this.#parts.spec.name, lane);
   }
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {

@@ -34,6 +34,8 @@ export interface RowState {
   readonly givenUp: string | null;
   /** Assignments that make such a row wait again, from the start; null where there is none. */
   readonly setBack: string | null;
+  /** Assignments that make a delivered row wait again, as if it had never been sent. */
+  readonly unmark: string;
 }
 
 interface Context {
@@ -90,6 +92,8 @@ const unflagged = (flag: ColumnInfo): string => `${t(flag)} ${isBoolean(flag) ? 
 const unflaggedAsIndexed = (flag: ColumnInfo): string => `${t(flag)} ${isBoolean(flag) ? "= false" : "is null"}`;
 const setFlag = (flag: ColumnInfo): string => `${set(flag)} = ${isBoolean(flag) ? "true" : "clock_timestamp()"}`;
 
+const clearFlag = (flag: ColumnInfo): string => `${set(flag)} = ${isBoolean(flag) ? "false" : "null"}`;
+
 function flagState(flags: readonly ColumnInfo[], notes: readonly string[], context: Context): RowState {
   const indexed = flags.find((flag) => context.indexes.some((index) => isIndexed(flag, index)));
   const unsettled = `(${flags.map(unflagged).join(" or ")})`;
@@ -107,6 +111,7 @@ function flagState(flags: readonly ColumnInfo[], notes: readonly string[], conte
     markFailed: notes.length > 0 ? notes.join(", ") : null,
     givenUp: null,
     setBack: null,
+    unmark: flags.map(clearFlag).join(", "),
   };
 }
 
@@ -145,6 +150,7 @@ function statusState(status: ColumnInfo, nextAttemptAt: ColumnInfo | null, conte
     markFailed: [givenUp, ...postponed, ...context.notes].join(", "),
     givenUp: `coalesce(${t(status)} = ${STATUS.dead}, false)`,
     setBack: anew.join(", "),
+    unmark: [...anew, ...context.flags.map(clearFlag)].join(", "),
   };
 }
 

@@ -79,6 +79,8 @@ export class RedisStore implements QueueStore {
       lanes: listOf(lanes).map(laneStateOf),
       pause:
         by === undefined ? null : { by: textOf(by), reason: textOrNull(reason), handsOver: textOf(handsOver) === "1" },
+      // Nobody can set one here.
+      limitPerSecond: null,
     };
   }
 

@@ -10,6 +10,7 @@ import {
   type Settlement,
 } from "../../../ports/queue-store.ts";
 import { readBacklog } from "../../../postgres/backlog.ts";
+import { readLivingHolds } from "../../../postgres/holds.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../../postgres/identity.ts";
 import { fenced, release, survey, takeOver, writeSettings } from "../../../postgres/lanes.ts";
@@ -192,6 +193,10 @@ export class LogStore<Segment> implements QueueStore {
   async reviewHolds(grant: Grant) {
     const { scope } = await this.#ready();
     return await reviewHolds(this.#parts.database, scope.pipeline, scope.shape, grant);
+  }
+
+  livingHolds({ lane }: Grant) {
+    return readLivingHolds(this.#parts.database, this.#parts.spec.name, lane);
   }
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {

@@ -41,6 +41,7 @@ export function parkedShape({ tables }: Database, pipeline: string, log: TableNa
     markFailed: null,
     givenUp: null,
     setBack: null,
+    unmark: "",
   };
 }
 

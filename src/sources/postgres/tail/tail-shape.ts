@@ -38,6 +38,7 @@ const NO_STATE = {
   markFailed: null,
   givenUp: null,
   setBack: null,
+  unmark: "",
   preset: "flag",
 } as const;
 

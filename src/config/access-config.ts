@@ -1,0 +1,173 @@
+import { createHash } from "node:crypto";
+import type { Settings } from "./settings.ts";
+
+/** Each may do what the ones before it may. A viewer looks, an operator acts on events, an admin on everything. */
+export const ROLES = ["viewer", "operator", "admin"] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/** What somebody may do. Payloads may hold what not everybody who steers the relay may read. */
+export interface Rights {
+  readonly role: Role;
+  readonly maySeePayloads: boolean;
+}
+
+export interface AccessToken extends Rights {
+  readonly name: string;
+  /** SHA-256: of one length, and as good as the token itself to compare with. */
+  readonly digest: Buffer;
+}
+
+export interface OidcConfig {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly redirectUrl: string | null;
+  readonly scopes: readonly string[];
+  readonly roleClaim: string;
+  readonly rightsByGroup: ReadonlyMap<string, Rights>;
+}
+
+/** Who may use API and console. Without tokens and issuer: whoever can reach them, where that is this machine alone. */
+export interface AccessConfig {
+  readonly tokens: readonly AccessToken[];
+  readonly oidc: OidcConfig | null;
+  readonly sessionSecret: string;
+  /** The origin that browsers see, where it is another one than the service's own. */
+  readonly publicOrigin: string | null;
+  readonly requestsPerSecond: number;
+}
+
+export const NO_ACCESS_RULES: AccessConfig = {
+  tokens: [],
+  oidc: null,
+  sessionSecret: "",
+  publicOrigin: null,
+  requestsPerSecond: 100,
+};
+
+/** Names that the relay itself uses in the audit. */
+export const RESERVED_NAMES: readonly string[] = ["local", "nobody", "relay", "api", "console"];
+const NAME = /^[\w.@-]{1,100}$/;
+const TOKEN_CHARACTERS_MIN = 16;
+const TOKEN_FORM = "write name:role:token, the role being viewer, operator or admin, perhaps with +payloads behind it";
+const ROLES_FORM = "write role=group pairs such as viewer=support,operator+payloads=oncall,admin=platform";
+
+export function accessConfig(settings: Settings, problems: string[]): AccessConfig {
+  const { ADMIN_TOKEN, API_REQUESTS_PER_SECOND, PUBLIC_URL, SESSION_SECRET } = settings;
+  const admin: AccessToken[] =
+    ADMIN_TOKEN === undefined
+      ? []
+      : [
+          {
+            name: "admin",
+            role: "admin",
+            maySeePayloads: true,
+            digest: digestOf("ADMIN_TOKEN", ADMIN_TOKEN, problems),
+          },
+        ];
+  return {
+    tokens: [...admin, ...namedTokens(settings, problems)],
+    oidc: oidcConfig(settings, problems),
+    sessionSecret: SESSION_SECRET ?? "",
+    publicOrigin: PUBLIC_URL === undefined ? null : (addressOf("PUBLIC_URL", PUBLIC_URL, problems)?.origin ?? null),
+    requestsPerSecond: API_REQUESTS_PER_SECOND,
+  };
+}
+
+/** The single tokens, which the whole of API_TOKENS hides only together. */
+export function accessSecrets({ API_TOKENS }: Settings): string[] {
+  return entriesOf(API_TOKENS).map((entry) => tokenPartsOf(entry)?.token ?? entry);
+}
+
+export function accessWarnings({ ADMIN_TOKEN }: Settings): string[] {
+  if (ADMIN_TOKEN === undefined || ADMIN_TOKEN.length >= TOKEN_CHARACTERS_MIN) return [];
+  return [`ADMIN_TOKEN has less than ${TOKEN_CHARACTERS_MIN} characters and can be guessed: take a longer one`];
+}
+
+/** In the form that tokens are compared in. */
+export function tokenDigest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}
+
+function entriesOf(written: readonly string[] | undefined): string[] {
+  return (written ?? []).flatMap((item) => item.split("\n").map((line) => line.trim())).filter((line) => line !== "");
+}
+
+function tokenPartsOf(entry: string): { name: string; role: string; token: string } | null {
+  const [, name, role, token] = /^([^:]*):([^:]*):(.*)$/s.exec(entry) ?? [];
+  return name === undefined || role === undefined || token === undefined ? null : { name, role, token };
+}
+
+/** Entries are told by their place alone: whatever else stands there may be a part of a token. */
+function namedTokens({ ADMIN_TOKEN, API_TOKENS }: Settings, problems: string[]): AccessToken[] {
+  const taken = new Set([...RESERVED_NAMES, ...(ADMIN_TOKEN === undefined ? [] : ["admin"])]);
+  return entriesOf(API_TOKENS).flatMap((entry, index) => {
+    const place = `API_TOKENS: entry ${index + 1}`;
+    const parts = tokenPartsOf(entry);
+    const rights = rightsOf(parts?.role ?? "");
+    if (parts === null || rights === null || !NAME.test(parts.name)) {
+      problems.push(`${place} cannot be used: ${TOKEN_FORM}`);
+      return [];
+    }
+    if (taken.has(parts.name)) problems.push(`${place} has a name that is taken: the audit could not tell them apart`);
+    if (parts.token.length < TOKEN_CHARACTERS_MIN) {
+      problems.push(`${place} has a token of less than ${TOKEN_CHARACTERS_MIN} characters: take a longer one`);
+    }
+    taken.add(parts.name);
+    return [{ name: parts.name, ...rights, digest: digestOf(place, parts.token, problems) }];
+  });
+}
+
+/** `operator+payloads`; null for what is no role. */
+function rightsOf(written: string): Rights | null {
+  const [, name, payloads] = /^(\w+)(\+payloads)?$/.exec(written.trim()) ?? [];
+  const role = ROLES.find((it) => it === name);
+  if (role === undefined) return null;
+  return { role, maySeePayloads: role === "admin" || payloads !== undefined };
+}
+
+function digestOf(place: string, token: string, problems: string[]): Buffer {
+  const written = /^sha256:(.*)$/s.exec(token)?.[1];
+  if (written === undefined) return tokenDigest(token);
+  if (/^[0-9a-f]{64}$/i.test(written)) return Buffer.from(written, "hex");
+  problems.push(`${place} cannot be used: sha256: is followed by the 64 hexadecimal digits of the token's SHA-256`);
+  return tokenDigest(token);
+}
+
+function oidcConfig(settings: Settings, problems: string[]): OidcConfig | null {
+  const { OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ISSUER, OIDC_REDIRECT_URL, OIDC_ROLES } = settings;
+  const needed = { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ROLES };
+  const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [name] : []));
+  if (missing.length === Object.keys(needed).length) return null;
+  if (missing.length > 0) problems.push(`To log in by OpenID Connect, ${missing.join(" and ")} must be set too`);
+  const issuer = OIDC_ISSUER === undefined ? null : addressOf("OIDC_ISSUER", OIDC_ISSUER, problems);
+  if (issuer?.protocol === "http:" && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(issuer.hostname)) {
+    problems.push("OIDC_ISSUER must begin with https: whoever is between could let anybody in");
+  }
+  if (OIDC_REDIRECT_URL !== undefined) addressOf("OIDC_REDIRECT_URL", OIDC_REDIRECT_URL, problems);
+  return {
+    issuer: OIDC_ISSUER ?? "",
+    clientId: OIDC_CLIENT_ID ?? "",
+    clientSecret: OIDC_CLIENT_SECRET ?? "",
+    redirectUrl: OIDC_REDIRECT_URL ?? null,
+    scopes: settings.OIDC_SCOPES ?? ["openid", "profile", "email"],
+    roleClaim: settings.OIDC_ROLE_CLAIM,
+    rightsByGroup: new Map((OIDC_ROLES ?? []).flatMap((pair) => groupRights(pair, problems))),
+  };
+}
+
+function groupRights(pair: string, problems: string[]): [string, Rights][] {
+  const [, role, group] = /^([^=]*)=(.+)$/.exec(pair) ?? [];
+  const rights = rightsOf(role ?? "");
+  if (rights !== null && group !== undefined) return [[group.trim(), rights]];
+  problems.push(`OIDC_ROLES has ${JSON.stringify(pair.slice(0, 100))}: ${ROLES_FORM}`);
+  return [];
+}
+
+function addressOf(name: string, written: string, problems: string[]): URL | null {
+  const url = URL.canParse(written) ? new URL(written) : null;
+  if (url !== null && /^https?:$/.test(url.protocol)) return url;
+  problems.push(`${name} is no address: write one such as https://relay.example.org`);
+  return null;
+}

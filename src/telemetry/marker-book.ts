@@ -1,0 +1,53 @@
+import type { Clock } from "../core/clock.ts";
+import type { Listenable } from "./listenable.ts";
+
+/** A moment that explains a chart. */
+export interface Marker {
+  readonly at: string;
+  readonly what: string;
+  readonly pipeline: string | null;
+}
+
+export const MARKERS_MAX = 100;
+
+/** Moments that people look for in a chart, as the technical events tell them. The last ones stay. */
+export class MarkerBook {
+  readonly #clock: Clock;
+  readonly #paused = new Set<string>();
+  #markers: readonly Marker[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  note(what: string, pipeline: string | null = null): void {
+    const at = new Date(this.#clock.wallMs()).toISOString();
+    this.#markers = [...this.#markers, { at, what, pipeline }].slice(-MARKERS_MAX);
+  }
+
+  listen(events: Listenable): void {
+    events.on("CircuitOpened", ({ destination, topic }) =>
+      this.note(`circuit of ${nameOf(destination, topic)} opened`),
+    );
+    events.on("CircuitClosed", ({ destination, topic }) =>
+      this.note(`circuit of ${nameOf(destination, topic)} closed`),
+    );
+    // A pause is told again by whoever begins anew.
+    events.on("PipelinePaused", ({ by, pipeline }) => {
+      if (!this.#paused.has(pipeline)) this.note(`paused by ${by}`, pipeline);
+      this.#paused.add(pipeline);
+    });
+    events.on("PipelineResumed", ({ pipeline }) => {
+      if (this.#paused.delete(pipeline)) this.note("resumed", pipeline);
+    });
+  }
+
+  /** The oldest first. */
+  get markers(): readonly Marker[] {
+    return this.#markers;
+  }
+}
+
+function nameOf(destination: string, topic: string | null): string {
+  return topic === null ? destination : `${destination} topic ${topic}`;
+}
