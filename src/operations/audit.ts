@@ -76,6 +76,22 @@ export async function noteAction(
   );
 }
 
+/** The same action on many events, an entry for each. */
+export async function noteActionOfEach(
+  session: Session,
+  { tables }: Database,
+  { by, reason, via = "cli" }: Author,
+  { action, target }: Pick<NewAuditEntry, "action" | "target">,
+  eventIds: readonly string[],
+): Promise<void> {
+  if (eventIds.length === 0) return;
+  await session.rows(
+    `insert into ${tables.audit} (actor, via, action, target, event_id, reason)
+     select $1, $2, $3, $4, id, $5 from unnest($6::text[]) id`,
+    [by, via, action, target ?? null, reason ?? null, eventIds],
+  );
+}
+
 /** The last ones first. */
 export async function listAudit(
   database: Database,

@@ -3,6 +3,7 @@ import { writeSettings } from "../postgres/lanes.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { statement, transaction } from "../postgres/transaction.ts";
+import { noteActionOfEach } from "./audit.ts";
 import type { Author } from "./author.ts";
 import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
 import { type EventSource, eventSources, type OperationTarget, parkedEvents } from "./event-source.ts";
@@ -137,10 +138,10 @@ async function changeBatch(database: Database, batch: Batch, change: Change) {
 }
 
 /** What somebody else has resolved since it was chosen is not touched. */
-async function stillWaiting(
+export async function stillWaiting(
   session: Session,
   { tables }: Database,
-  { pipeline, ids }: Batch,
+  { pipeline, ids }: Pick<Batch, "ids" | "pipeline">,
 ): Promise<readonly string[]> {
   const rows = await session.rows(
     `select original_event_id from ${tables.failedEvents}
@@ -169,17 +170,27 @@ async function withoutTable(
   return { done: ids, otherwise };
 }
 
-async function resolve(
+/** Notes who did what with these, and lets the relays look at them soon. */
+export async function resolve(
   session: Session,
-  { tables }: Database,
+  database: Database,
   pipeline: string,
   ids: readonly string[],
-  { author, resolution }: Change,
+  { author, resolution, plan }: Pick<Change, "author" | "resolution"> & { readonly plan?: string },
 ): Promise<void> {
   if (ids.length === 0) return;
+  const { failedEvents } = database.tables;
   await session.rows(
-    `update ${tables.failedEvents} set resolved_at = clock_timestamp(), resolution = $3, resolved_by = $4,
+    `update ${failedEvents} set resolved_at = clock_timestamp(), resolution = $3, resolved_by = $4,
        resolution_note = $5 where pipeline = $1 and original_event_id = any($2::text[])`,
     [pipeline, ids, resolution, author.by, author.reason ?? null],
   );
+  const action = resolution === "replayed" ? "replay" : "discard";
+  await noteActionOfEach(session, database, author, { action, target: plan ?? pipeline }, ids);
+  if (resolution === "replayed") await tellHoldsChanged(session, database, pipeline);
+}
+
+/** Every instance that serves the pipeline looks at its holds at its next look at the lanes. */
+export async function tellHoldsChanged(session: Session, { tables }: Database, pipeline: string): Promise<void> {
+  await session.rows(`update ${tables.pipelines} set holds_change = holds_change + 1 where name = $1`, [pipeline]);
 }

@@ -1,9 +1,8 @@
 import { RelayError } from "../core/errors.ts";
-import { fingerprintSql } from "../postgres/error-form.sql.ts";
 import { parseTableName, quoteArray, quoteLiteral } from "../postgres/identifiers.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { TransactionSettings } from "../postgres/transaction.ts";
-import { typeMatches } from "./event-filter.ts";
+import { isId, payloadHolds, timeConditions, typeMatches } from "./event-filter.ts";
 import { operationReadSettings } from "./event-source.ts";
 
 /** Which dead letters are meant. All that is given must be true of one. */
@@ -14,6 +13,14 @@ export interface DeadLetterChoice {
   /** `*` stands for any run of characters. */
   readonly type?: string | undefined;
   readonly key?: string | undefined;
+  readonly correlationId?: string | undefined;
+  /** An id, a key or a correlation id. */
+  readonly word?: string | undefined;
+  /** Somewhere in the payload. */
+  readonly text?: string | undefined;
+  /** By the time of the last failure: from, inclusive, and to, exclusive. */
+  readonly since?: Date | undefined;
+  readonly until?: Date | undefined;
   /** The fingerprint of their error. */
   readonly group?: string | undefined;
   /** Also those that were replayed or discarded. */
@@ -22,11 +29,12 @@ export interface DeadLetterChoice {
 
 /** The condition over `d`, a dead letter. */
 export function choiceCondition(choice: DeadLetterChoice): string {
-  const { ids, source, type, key, group, resolved = false } = choice;
+  const { correlationId, ids, source, type, key, group, resolved = false, text, word } = choice;
   const conditions = resolved ? [] : ["d.resolved_at is null"];
   if (ids !== undefined) {
-    const list = quoteArray(ids.filter((id) => !id.includes("\0")));
-    conditions.push(`(d.original_event_id = any(${list}::text[]) or d.id::text = any(${list}::text[]))`);
+    const events = `d.original_event_id = any(${quoteArray(ids.filter((id) => !id.includes("\0")))}::text[])`;
+    const letters = ids.filter((id) => isId("uuid", id));
+    conditions.push(letters.length === 0 ? events : `(${events} or d.id = any(${quoteArray(letters)}::uuid[]))`);
   }
   if (source !== undefined) {
     const { schema, table } = parseTableName(source);
@@ -34,7 +42,14 @@ export function choiceCondition(choice: DeadLetterChoice): string {
   }
   if (type !== undefined) conditions.push(typeMatches("d.event_type", type));
   if (key !== undefined) conditions.push(`d.event_key = ${quoteLiteral(key)}`);
-  if (group !== undefined) conditions.push(`${fingerprintSql("d.failure_reason")} = ${quoteLiteral(group)}`);
+  if (correlationId !== undefined) conditions.push(`d.correlation_id = ${quoteLiteral(correlationId)}`);
+  if (group !== undefined) conditions.push(`d.fingerprint = ${quoteLiteral(group)}`);
+  if (word !== undefined) {
+    const columns = ["d.original_event_id", "d.event_key", "d.correlation_id"];
+    conditions.push(`(${columns.map((column) => `${column} = ${quoteLiteral(word)}`).join(" or ")})`);
+  }
+  conditions.push(...timeConditions("d.last_failed_at", choice));
+  if (text !== undefined) conditions.push(payloadHolds("d.payload", text));
   return conditions.length === 0 ? "true" : conditions.join(" and ");
 }
 
@@ -47,8 +62,8 @@ export function deadLetterReadSettings(database: Database, doing: string): Trans
 
 /** A change must be asked for with something that chooses; `all` is a choice too, an oversight is not. */
 export function requireChoice(choice: DeadLetterChoice, all: boolean): void {
-  const { ids, source, type, key, group } = choice;
-  if (all || [ids, source, type, key, group].some((part) => part !== undefined)) return;
+  const { resolved: _, ...chosen } = choice;
+  if (all || Object.values(chosen).some((part) => part !== undefined)) return;
   throw new RelayError(
     "CONFIG_INVALID",
     "Nothing says which dead letters are meant: name ids, a filter, or all of them",

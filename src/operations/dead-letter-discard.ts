@@ -34,7 +34,7 @@ export async function discardDeadLetters(
  * The lock on the hold keeps others from reviving it meanwhile. A row that waits without a dead hold is on its way
  * again and is left alone; where the row itself says dead, it may stay as it is.
  */
-async function discardBatch(session: Session, holds: string, { source, pipeline, ids }: Batch) {
+export async function discardBatch(session: Session, holds: string, { source, pipeline, ids }: Batch) {
   const { table, givenUp, isParked, setAside } = source;
   const held = await session.rows(
     `select event_id from ${holds} where pipeline = $1 and event_id = any($2::text[]) and state = 'dead'

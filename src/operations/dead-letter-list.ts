@@ -1,14 +1,14 @@
 import { RelayError } from "../core/errors.ts";
 import type { Headers } from "../core/event.ts";
-import { errorFormSql, fingerprintSql } from "../postgres/error-form.sql.ts";
 import { quoteLiteral } from "../postgres/identifiers.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Row } from "../postgres/session.ts";
 import { statement } from "../postgres/transaction.ts";
-import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
+import { choiceCondition, type DeadLetterChoice } from "./dead-letter-choice.ts";
+import { attemptsOf, type FailedAttempt, headersOf } from "./event-content.ts";
 import { LIST_ROWS_MAX } from "./event-list.ts";
 import { bytesOf, SHOWN_BYTES_MAX, type ShownPayload, shownPayload } from "./event-payload.ts";
-import { attemptsOf, type FailedAttempt, headersOf } from "./event-show.ts";
+import { operationReadSettings } from "./event-source.ts";
 import { isoSql } from "./event-time.ts";
 
 export interface DeadLetter {
@@ -43,21 +43,8 @@ export interface ShownDeadLetter extends DeadLetter {
   readonly errors: readonly FailedAttempt[];
 }
 
-export interface DeadLetterGroup {
-  readonly group: string;
-  /** The error without what is special to one event. */
-  readonly error: string;
-  readonly count: number;
-  readonly keys: number;
-  readonly sources: readonly string[];
-  readonly types: readonly string[];
-  readonly firstFailedAt: string | null;
-  readonly lastFailedAt: string | null;
-  readonly exampleId: string;
-}
-
 const COLUMNS = `d.id, d.source_schema || '.' || d.source_table, d.pipeline, d.original_event_id, d.event_type, d.event_key,
-  d.correlation_id, d.failure_reason, ${fingerprintSql("d.failure_reason")}, d.failure_count,
+  d.correlation_id, d.failure_reason, d.fingerprint, d.failure_count,
   ${isoSql("d.first_failed_at")}, ${isoSql("d.last_failed_at")}, d.resolution, ${isoSql("d.resolved_at")},
   d.resolved_by, d.resolution_note`;
 
@@ -105,39 +92,9 @@ export async function showDeadLetters(
   }));
 }
 
-const GROUPS_MAX = 200;
-const NAMES_MAX = 20;
-
-/** The most frequent errors first. */
-export async function groupDeadLetters(
-  database: Database,
-  choice: DeadLetterChoice,
-): Promise<readonly DeadLetterGroup[]> {
-  const names = (column: string) => `(array_agg(distinct ${column}))[1:${NAMES_MAX}]`;
-  const rows = await read(
-    database,
-    `select left(md5(d.form), 12), d.form, count(*), count(distinct (d.source, d.event_key)) filter (where d.event_key is not null),
-       to_json(${names("d.source")}), to_json(${names("d.event_type")}), ${isoSql("min(d.first_failed_at)")},
-       ${isoSql("max(d.last_failed_at)")}, (array_agg(d.original_event_id order by d.last_failed_at desc))[1]
-     from (select d.*, d.source_schema || '.' || d.source_table as source, ${errorFormSql("d.failure_reason")} as form
-       from ${database.tables.failedEvents} d where ${choiceCondition(choice)}) d
-     group by d.form order by 3 desc, 1 limit ${GROUPS_MAX}`,
-  );
-  return rows.map((row) => ({
-    group: row[0] ?? "",
-    error: row[1] ?? "",
-    count: Number(row[2]),
-    keys: Number(row[3]),
-    sources: JSON.parse(row[4] ?? "[]") as string[],
-    types: JSON.parse(row[5] ?? "[]") as string[],
-    firstFailedAt: row[6] ?? null,
-    lastFailedAt: row[7] ?? null,
-    exampleId: row[8] ?? "",
-  }));
-}
-
+/** A person waits for the answer. */
 async function read(database: Database, text: string): Promise<readonly Row[]> {
-  return await statement(database.pool, deadLetterReadSettings(database, "reading the dead letters"), text);
+  return await statement(database.pool, operationReadSettings(database, "reading the dead letters"), text);
 }
 
 function deadLetterOf(row: Row): DeadLetter {

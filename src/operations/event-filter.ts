@@ -1,6 +1,4 @@
 import { quoteArray, quoteLiteral } from "../postgres/identifiers.ts";
-import type { RelayTables } from "../postgres/relay-tables.ts";
-import type { EventSource } from "./event-source.ts";
 
 export const EVENT_STATES = ["pending", "retrying", "parked", "dead", "delivered", "discarded"] as const;
 
@@ -22,29 +20,12 @@ export interface EventFilter {
   /** By the time of creation: from, inclusive, and to, exclusive. */
   readonly since?: Date | undefined;
   readonly until?: Date | undefined;
-}
-
-/** Holds that one question looks at, at most. */
-const HOLDS_MAX = 10_000;
-
-/** The conditions over `t`; null when no row of this source can meet them. */
-export function eventConditions(source: EventSource, tables: RelayTables, filter: EventFilter): string[] | null {
-  const { table } = source;
-  const { id, type, key, correlationId, since, until, state } = filter;
-  const conditions: string[] = [];
-  const ids = id === undefined ? filter.ids : [id];
-  if (ids !== undefined) {
-    const possible = ids.filter((it) => isId(table.idType, it));
-    if (possible.length === 0) return null;
-    conditions.push(`${table.id} = any(${quoteArray(possible)}::text[]::${table.idType}[])`);
-  }
-  if (key !== undefined) conditions.push(`${table.key} = ${quoteLiteral(key)}`);
-  if (correlationId !== undefined) conditions.push(`${table.correlationId} = ${quoteLiteral(correlationId)}`);
-  if (type !== undefined) conditions.push(typeMatches(table.eventType, type));
-  if (since !== undefined) conditions.push(`${table.createdAt} >= ${quoteLiteral(since.toISOString())}`);
-  if (until !== undefined) conditions.push(`${table.createdAt} < ${quoteLiteral(until.toISOString())}`);
-  if (state !== undefined) conditions.push(...stateConditions(source, tables, state));
-  return conditions;
+  /** An id, a key or a correlation id. */
+  readonly word?: string | undefined;
+  /** Somewhere in the payload. */
+  readonly text?: string | undefined;
+  /** Dead, with an error of this fingerprint. */
+  readonly group?: string | undefined;
 }
 
 /** Whether the text can be an id of that type: a wrong one finds nothing, and is no error. */
@@ -56,48 +37,37 @@ export function isId(idType: string, text: string): boolean {
   return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(Number(bits) + 1, BigInt(text)) === BigInt(text);
 }
 
+/** An id that was written down as text, by its column's type; null for what is none, since also people write. */
+export function idOfText(idType: string, text: string): string {
+  if (idType === "uuid") return `(case when ${text} ~ '^[0-9a-fA-F-]{36}$' then ${text}::uuid end)`;
+  const digits = { smallint: 4, integer: 9, bigint: 18 }[idType];
+  if (digits === undefined) return `${text}::${idType}`;
+  return `(case when ${text} ~ '^-?[0-9]{1,${digits}}$' then ${text}::${idType} end)`;
+}
+
 export function typeMatches(column: string, pattern: string): string {
   if (!pattern.includes("*")) return `${column} = ${quoteLiteral(pattern)}`;
   const like = pattern.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%");
   return `${column} like ${quoteLiteral(like)}`;
 }
 
-export function pipelineIn(column: string, { pipelines }: EventSource): string {
+export function pipelineIn(column: string, { pipelines }: { readonly pipelines: readonly string[] }): string {
   return `${column} = any(${quoteArray(pipelines)}::text[])`;
 }
 
-function stateConditions(source: EventSource, tables: RelayTables, state: EventState): string[] {
-  const { table, waiting, delivered, givenUp } = source;
-  const held = (condition: string) =>
-    `${table.id} = any(array(select h.event_id::${table.idType} from ${tables.holds} h
-      where ${pipelineIn("h.pipeline", source)} and ${condition} limit ${HOLDS_MAX}))`;
-  const discarded = `${table.id} = any(array(select d.original_event_id::${table.idType} from ${tables.failedEvents} d
-      where ${pipelineIn("d.pipeline", source)} and d.resolution = 'discarded' limit ${HOLDS_MAX}))`;
-  switch (state) {
-    case "delivered":
-      return [delivered, `not ${discarded}`];
-    case "discarded":
-      return [discarded];
-    case "retrying":
-      return [held("h.state <> 'dead'")];
-    case "dead":
-      return [
-        givenUp === null ? held("h.state = 'dead'") : `(${givenUp} or ${held("h.state = 'dead'")})`,
-        `not ${discarded}`,
-      ];
-    case "parked":
-      return [waiting, notHeld(source, tables), `${parkedKeys(source, tables, "in")}`];
-    default:
-      return [waiting, notHeld(source, tables), `(${table.key} is null or ${parkedKeys(source, tables, "not in")})`];
-  }
+/** Years that the database writes otherwise than ISO 8601 are as good as the ends of time. */
+export function timeConditions(column: string, { since, until }: Pick<EventFilter, "since" | "until">): string[] {
+  const literal = (time: Date) => {
+    const year = time.getUTCFullYear();
+    return year < 1 ? "'-infinity'" : year > 9999 ? "'infinity'" : quoteLiteral(time.toISOString());
+  };
+  return [
+    ...(since === undefined ? [] : [`${column} >= ${literal(since)}`]),
+    ...(until === undefined ? [] : [`${column} < ${literal(until)}`]),
+  ];
 }
 
-function notHeld(source: EventSource, { holds }: RelayTables): string {
-  return `${source.table.id}::text collate "C" not in (
-    select h.event_id from ${holds} h where ${pipelineIn("h.pipeline", source)})`;
-}
-
-function parkedKeys(source: EventSource, { holds }: RelayTables, which: "in" | "not in"): string {
-  return `${source.table.key} collate "C" ${which} (select h.event_key from ${holds} h
-    where ${pipelineIn("h.pipeline", source)} and h.parks and h.event_key is not null)`;
+/** By its bytes, whatever they are: nothing has to be a text, and none is changed to look alike. */
+export function payloadHolds(payloadBytes: string, text: string): string {
+  return `position(convert_to(${quoteLiteral(text)}, 'UTF8') in ${payloadBytes}) > 0`;
 }

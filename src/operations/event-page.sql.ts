@@ -1,57 +1,96 @@
 import { quoteLiteral } from "../postgres/identifiers.ts";
 import type { RelayTables } from "../postgres/relay-tables.ts";
-import { pipelineIn } from "./event-filter.ts";
-import type { EventSource } from "./event-source.ts";
+import { idOfText, pipelineIn } from "./event-filter.ts";
+import type { Listing } from "./event-listing.ts";
 import { isoSql } from "./event-time.ts";
 
-/** Where a page ended: the order column's text, null where it is null, and the id. */
-export type PageEnd = readonly [order: string | null, id: string];
+/** Where a page ended: the place's text, null where it is null, and what tells rows of one place apart. */
+export type PageEnd = readonly [place: string | null, tie: string];
 
 interface PageRequest {
-  readonly conditions: readonly string[];
   readonly after: PageEnd | null;
   readonly rows: number;
+  /** Look at so many rows and no more, and also return the first and the last of them; null: until there are enough. */
+  readonly window: number | null;
 }
+
+// No column of a user's table is called so.
+const PLACE = "outbox_relay_place";
+const TIE = "outbox_relay_tie";
+const NUMBER = "outbox_relay_number";
 
 /**
  * A page of events, the newest first, with what the relay knows of each. The page is cut first; holds and dead letters
- * are looked up for its rows alone.
+ * are looked up for its rows alone. Of each row it also says whether it is meant: the ends of a window may not be.
  */
-export function eventPageSql(
-  source: EventSource,
-  tables: RelayTables,
-  { conditions, after, rows }: PageRequest,
-): string {
-  const { table, order } = source;
-  const where = [...conditions, ...(after === null ? [] : [behind(source, after)])];
-  return `with page as materialized (
-  select ${table.id}::text as id, ${table.eventType} as type, ${table.key} as key, ${table.correlationId} as correlation_id,
-    ${isoSql(table.createdAt)} as created_at, ${order}::text as place, ${source.delivered} as delivered,
-    ${source.givenUp ?? "false"} as given_up, row_number() over (order by ${order} desc, ${table.id} desc) as rank
-  from ${table.quotedName} t ${where.length === 0 ? "" : `where ${where.join("\n    and ")}`}
-  order by ${order} desc, ${table.id} desc limit ${rows})
-select p.id, p.type, p.key, p.correlation_id, p.created_at, p.place, ${stateSql()}, h.attempts, h.reason,
-  ${isoSql("h.next_at")}, case when not p.delivered and h.state is null then b.event_id end
-from page p
-left join lateral (select h.* from ${tables.holds} h where ${pipelineIn("h.pipeline", source)} and h.event_id = p.id
-  order by h.last_failed_at desc limit 1) h on true
+export function eventPageSql(listing: Listing, tables: RelayTables, request: PageRequest): string {
+  const { source } = listing;
+  const { table } = source;
+  return `with page as materialized (${request.window === null ? directSql(listing, request) : windowSql(listing, request, request.window)})
+select ${table.id}::text, ${table.eventType}, ${table.key}, ${table.correlationId}, ${isoSql(table.createdAt)},
+  t.${PLACE}::text, t.${TIE}::text, ${request.window === null ? "true" : meant(listing)}, t.${NUMBER}, ${STATE}, h.attempts, h.reason,
+  ${isoSql("h.next_at")}, case when not v.delivered and h.state is null then b.event_id end
+from page t
+cross join lateral (select ${source.delivered} as delivered, ${source.givenUp ?? "false"} as given_up) v
+left join lateral (select h.* from ${tables.holds} h where ${pipelineIn("h.pipeline", source)}
+  and h.event_id = ${table.id}::text order by h.last_failed_at desc limit 1) h on true
 left join lateral (select h.event_id from ${tables.holds} h where ${pipelineIn("h.pipeline", source)}
-  and h.event_key = p.key and h.parks order by h.first_failed_at limit 1) b on true
+  and h.event_key = ${table.key} and h.parks order by h.first_failed_at limit 1) b on true
 left join lateral (select true as yes from ${tables.failedEvents} d where ${pipelineIn("d.pipeline", source)}
-  and d.original_event_id = p.id and d.resolution = 'discarded' limit 1) x on true
-order by p.rank`;
+  and d.original_event_id = ${table.id}::text and d.resolution = 'discarded' limit 1) x on true
+order by t.${PLACE} desc, t.${TIE} desc`;
 }
 
-/** Of the row `p` with its hold `h`, the head `b` that parks its key, and `x` where a person discarded it. */
-function stateSql(): string {
-  return `case when x.yes then 'discarded' when p.delivered then 'delivered'
-    when h.state = 'dead' or p.given_up then 'dead' when h.state is not null then 'retrying'
+/** Of the row `t` with its hold `h`, the head `b` that parks its key, and `x` where a person discarded it. */
+const STATE = `case when x.yes then 'discarded' when v.delivered then 'delivered'
+    when h.state = 'dead' or v.given_up then 'dead' when h.state is not null then 'retrying'
     when b.event_id is not null then 'parked' else 'pending' end`;
+
+function meant({ conditions }: Listing): string {
+  return conditions.length === 0 ? "true" : `coalesce((${conditions.join("\n  and ")}), false)`;
+}
+
+/** Leaves the way to the planner: through whatever index fits. */
+function directSql(listing: Listing, { after, rows }: PageRequest): string {
+  const { conditions, driver, place, source, tie } = listing;
+  const from =
+    driver === null
+      ? `${source.table.quotedName} t`
+      : `${driver.table} d join ${source.table.quotedName} t on ${rowOfDriver(listing)}`;
+  const where = [...(driver?.conditions ?? []), ...conditions, ...behind(listing, after)];
+  return `select t.*, ${place} as ${PLACE}, ${tie} as ${TIE}, null as ${NUMBER} from ${from} ${whereSql(where)}
+  order by ${place} desc, ${tie} desc limit ${rows}`;
+}
+
+/** Cuts the window before it looks at any condition, so that its cost is known beforehand. */
+function windowSql(listing: Listing, { after, rows }: PageRequest, window: number): string {
+  const { driver, place, source, tie } = listing;
+  const [alias, from] = driver === null ? ["t", source.table.quotedName] : ["d", driver.table];
+  const order = `${place} desc, ${tie} desc`;
+  const cut = `(select ${alias}.*, ${place} as ${PLACE}, ${tie} as ${TIE}, row_number() over (order by ${order}) as ${NUMBER}
+    from ${from} ${alias} ${whereSql([...(driver?.conditions ?? []), ...behind(listing, after)])}
+    order by ${order} limit ${window}) ${alias}`;
+  const row =
+    driver === null
+      ? `select t.* from ${cut}`
+      : `select t.*, d.${PLACE}, d.${TIE}, d.${NUMBER} from ${cut}
+  left join lateral (select t.* from ${source.table.quotedName} t where ${rowOfDriver(listing)}) t on true`;
+  return `${row} where ${alias}.${NUMBER} in (1, ${window}) or ${meant(listing)} order by ${alias}.${NUMBER} limit ${rows + 2}`;
+}
+
+function rowOfDriver({ driver, source: { table } }: Listing): string {
+  return `${table.id} = ${idOfText(table.idType, driver?.eventId ?? "null")}`;
 }
 
 /** Descending order begins with the nulls. */
-function behind({ table, order }: EventSource, [place, id]: PageEnd): string {
-  const ofId = `${quoteLiteral(id)}::${table.idType}`;
-  if (place === null) return `((${order} is null and ${table.id} < ${ofId}) or ${order} is not null)`;
-  return `(${order}, ${table.id}) < (${quoteLiteral(place)}, ${ofId})`;
+function behind({ place, tie, tieType }: Listing, after: PageEnd | null): string[] {
+  if (after === null) return [];
+  const [at, last] = after;
+  const ofTie = `${quoteLiteral(last)}::${tieType}`;
+  if (at === null) return [`((${place} is null and ${tie} < ${ofTie}) or ${place} is not null)`];
+  return [`(${place}, ${tie}) < (${quoteLiteral(at)}, ${ofTie})`];
+}
+
+function whereSql(conditions: readonly string[]): string {
+  return conditions.length === 0 ? "" : `where ${conditions.join("\n    and ")}`;
 }

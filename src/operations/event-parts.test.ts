@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
-import { errorFormSql, fingerprintSql } from "../postgres/error-form.sql.ts";
+import { errorFormSql, fingerprintSql } from "../postgres/error-form.ts";
 import { isId } from "./event-filter.ts";
 import { shownPayload } from "./event-payload.ts";
 

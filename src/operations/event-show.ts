@@ -1,19 +1,20 @@
 import { isRelayError } from "../core/errors.ts";
 import type { Headers } from "../core/event.ts";
+import { writeSettings } from "../postgres/lanes.ts";
 import type { Session } from "../postgres/session.ts";
 import { transaction } from "../postgres/transaction.ts";
-import { HeadersError, readHeaders } from "../sources/postgres/headers.ts";
+import { type AttemptOfEvent, recordedAttempts, type ShownAttempt, withRemembered } from "./attempts.ts";
+import { type AuditEntry, listAudit, noteAction } from "./audit.ts";
+import type { Author } from "./author.ts";
+import { type ShownDeadLetter, showDeadLetters } from "./dead-letter-list.ts";
+import { attemptsOf, type FailedAttempt, headersOf } from "./event-content.ts";
 import { isId, pipelineIn } from "./event-filter.ts";
+import { type GoneEvent, goneEvents } from "./event-gone.ts";
 import { type ListedEvent, listEvents } from "./event-list.ts";
 import { bytesOf, SHOWN_BYTES_MAX, type ShownPayload, shownPayload } from "./event-payload.ts";
 import { type EventSource, eventSources, type OperationTarget, operationReadSettings } from "./event-source.ts";
 import { isoSql } from "./event-time.ts";
-
-export interface FailedAttempt {
-  readonly at: string;
-  readonly attempt: number;
-  readonly reason: string;
-}
+import { shownTo } from "./redact-shown.ts";
 
 export interface ShownHold {
   readonly pipeline: string;
@@ -28,28 +29,66 @@ export interface ShownHold {
 
 export interface ShownEvent extends ListedEvent {
   readonly headers: Headers;
-  readonly payload: ShownPayload;
+  /** Null for those who may not see payloads, and where nobody has it any more. */
+  readonly payload: ShownPayload | null;
   readonly hold: ShownHold | null;
   /** Events of its key that wait behind it; null when it could not be counted in time. */
   readonly followers: { readonly count: number; readonly isMore: boolean } | null;
+  readonly pipelines: readonly string[];
+  /** What is known of its attempts, the oldest first. */
+  readonly delivery: readonly ShownAttempt[];
+  /** What people did with it, the last first. */
+  readonly audit: readonly AuditEntry[];
+  /** Of the dead letter that waits; null without one. */
+  readonly letterId: string | null;
+  /** True when there is no row of it to be seen, and this is what the relay itself remembers. */
+  readonly isGone: boolean;
+}
+
+interface ShowOptions {
+  readonly source?: string | undefined;
+  /** False leaves the payload out. */
+  readonly maySeePayloads?: boolean;
 }
 
 const FOLLOWERS_MAX = 1_000;
-const HEADERS_MAX = 10_000;
+const AUDIT_MAX = 100;
 
 /** All that is known of the events with this id: one per source at most. */
-export async function showEvent(target: OperationTarget, id: string, source?: string): Promise<readonly ShownEvent[]> {
+export async function showEvent(
+  target: OperationTarget,
+  id: string,
+  { source, maySeePayloads = true }: ShowOptions = {},
+): Promise<readonly ShownEvent[]> {
   const { events } = await listEvents(target, { id, ...(source === undefined ? {} : { source }) });
   const { usable } = await eventSources(target, source);
+  const attempts = await recordedAttempts(target.database, id);
+  const letters = (await showDeadLetters(target.database, id, source)).filter((letter) => letter.id === id);
+  const { entries: audit } = await listAudit(target.database, { eventId: id }, { limit: AUDIT_MAX });
+  const about = { attempts, letters, audit };
   const shown: ShownEvent[] = [];
   for (const event of events) {
     const table = usable.find(({ name }) => name === event.source);
-    if (table !== undefined) shown.push(await details(target, table, event));
+    if (table !== undefined) shown.push(await details(target, table, event, about));
   }
-  return shown;
+  if (shown.length === 0)
+    shown.push(...(await goneEvents(target, id, source, about)).map((gone) => ofGone(gone, about)));
+  return shown.map((event) => shownTo(event, target.shown, maySeePayloads));
 }
 
-async function details({ database }: OperationTarget, source: EventSource, event: ListedEvent): Promise<ShownEvent> {
+/** What the relay's own tables know of an id, whatever the source. */
+interface About {
+  readonly attempts: readonly AttemptOfEvent[];
+  readonly letters: readonly ShownDeadLetter[];
+  readonly audit: readonly AuditEntry[];
+}
+
+async function details(
+  { database }: OperationTarget,
+  source: EventSource,
+  event: ListedEvent,
+  about: About,
+): Promise<ShownEvent> {
   const { table } = source;
   const settings = operationReadSettings(database, "showing an event", source.name);
   const content = await transaction(database.pool, settings, async (session) => {
@@ -63,7 +102,38 @@ async function details({ database }: OperationTarget, source: EventSource, event
     return { headers: headersOf(row?.[0]), payload: shownPayload(bytesOf(row?.[1]), Number(row?.[2])), hold };
   });
   const isHead = event.key !== null && content.hold?.parks === true;
-  return { ...event, ...content, followers: isHead ? await countFollowers(database, source, event) : null };
+  return {
+    ...event,
+    ...content,
+    ...historyOf(source.name, source.pipelines, content.hold, about),
+    followers: isHead ? await countFollowers(database, source, event) : null,
+    isGone: false,
+  };
+}
+
+function ofGone({ event, letter, pipelines }: GoneEvent, about: About): ShownEvent {
+  const sent = about.attempts.findLast(({ headers, pipeline }) => headers !== null && pipelines.includes(pipeline));
+  return {
+    ...event,
+    headers: letter?.headers ?? sent?.headers ?? {},
+    payload: letter?.payload ?? null,
+    hold: null,
+    followers: null,
+    ...historyOf(event.source, pipelines, null, about),
+    isGone: true,
+  };
+}
+
+/** Of this event alone: the same id may be another's in another source. */
+function historyOf(source: string, pipelines: readonly string[], hold: ShownHold | null, about: About) {
+  const letters = about.letters.filter((letter) => letter.source === source);
+  const recorded = about.attempts.filter(({ pipeline }) => pipelines.includes(pipeline));
+  return {
+    pipelines,
+    delivery: withRemembered(recorded, [...(hold === null ? [] : [hold]), ...letters]),
+    audit: about.audit,
+    letterId: letters.find(({ resolution }) => resolution === null)?.letterId ?? null,
+  };
 }
 
 async function holdOf(session: Session, holds: string, source: EventSource, id: string): Promise<ShownHold | null> {
@@ -85,28 +155,6 @@ async function holdOf(session: Session, holds: string, source: EventSource, id: 
     lastFailedAt: row[6] ?? null,
     errors: attemptsOf(row[7]),
   };
-}
-
-/** Also a person may have written them. */
-export function attemptsOf(text: string | null | undefined): readonly FailedAttempt[] {
-  const value: unknown = JSON.parse(text ?? "[]");
-  if (!Array.isArray(value)) return [];
-  return value.map((item: { readonly at?: unknown; readonly attempt?: unknown; readonly reason?: unknown } | null) => ({
-    at: String(item?.at ?? ""),
-    attempt: Number(item?.attempt ?? 0),
-    reason: String(item?.reason ?? ""),
-  }));
-}
-
-/** What is no JSON object is shown as the one text that it is. */
-export function headersOf(text: string | null | undefined): Headers {
-  if (text == null) return {};
-  try {
-    return readHeaders(text, HEADERS_MAX);
-  } catch (error) {
-    if (error instanceof HeadersError) return { "": text };
-    throw error;
-  }
 }
 
 async function countFollowers(
@@ -152,4 +200,15 @@ export async function* eventPayload(target: OperationTarget, id: string, source?
       if (piece.length < CHUNK_BYTES) break;
     }
   }
+}
+
+/** Who took a payload away is written down before a byte of it is sent. */
+export async function notePayloadRead(
+  database: OperationTarget["database"],
+  author: Author,
+  { id, source }: Pick<ShownEvent, "id" | "source">,
+): Promise<void> {
+  await transaction(database.pool, writeSettings(database, "noting that a payload was read"), (session) =>
+    noteAction(session, database, author, { action: "payload-read", target: source, eventId: id }),
+  );
 }

@@ -1,12 +1,14 @@
 import type { Clock } from "../core/clock.ts";
 import type { EventFilter } from "./event-filter.ts";
-import { type ListedEvent, listEvents } from "./event-list.ts";
+import { type EventPage, type ListedEvent, listEvents } from "./event-list.ts";
 import type { OperationTarget } from "./event-source.ts";
 
 const LOOK_EVERY_MS = 1_000;
 /** A question that takes its time is asked more rarely: it may be a small part of what the database does, no more. */
 const PAUSE_PER_LOOK = 20;
 const ROWS = 200;
+/** Rows of each source that a look takes in: what is filtered out counts too, so that no look is ever long. */
+const GLANCE_ROWS = 5_000;
 const REMEMBERED_MAX = 5_000;
 const WATCHED_MAX = 200;
 
@@ -25,14 +27,16 @@ export async function* tailEvents(
   { clock, signal, missed }: { readonly clock: Clock; readonly signal: AbortSignal; readonly missed: () => void },
 ): AsyncGenerator<Tailed> {
   const known = new Map<string, ListedEvent>();
+  const seenUpTo = new Map<string, string>();
   let isFirst = true;
   while (!signal.aborted) {
     const startedMs = clock.monotonicMs();
-    const { events } = await listEvents(target, filter, { limit: ROWS });
+    const { covered, events } = await listEvents(target, filter, { limit: ROWS, glanceRows: GLANCE_ROWS });
     const fresh = events.filter((event) => !known.has(keyOf(event)));
     const changed = events.filter((event) => (known.get(keyOf(event))?.state ?? event.state) !== event.state);
     const later = isFirst ? [] : await changedSince(target, known, events);
-    if (!isFirst && fresh.length === ROWS) missed();
+    const hasGap = covered.filter((it) => leavesGap(it, seenUpTo)).length > 0;
+    if (!isFirst && (hasGap || fresh.length === ROWS)) missed();
     for (const event of [...events, ...later]) remember(known, event);
     if (!isFirst) {
       for (const event of fresh.reverse()) yield { event, what: "new" };
@@ -42,6 +46,13 @@ export async function* tailEvents(
     const tookMs = clock.monotonicMs() - startedMs;
     await clock.sleep(Math.max(LOOK_EVERY_MS, PAUSE_PER_LOOK * tookMs), signal);
   }
+}
+
+/** Whether rows lie between the newest of the last look and the oldest of this one. Notes what has been looked at. */
+function leavesGap({ newest, source, upTo }: EventPage["covered"][number], seen: Map<string, string>): boolean {
+  const before = seen.get(source);
+  if (newest != null) seen.set(source, newest);
+  return before !== undefined && upTo !== null && upTo > before;
 }
 
 /** Those that were on their way when last seen, and have left the page of the newest ones since. */

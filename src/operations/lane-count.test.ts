@@ -56,7 +56,7 @@ async function ownAll(store: QueueStore) {
 
 const known = async (): Promise<KnownPipeline> => (await knownPipelines(database))[0]!;
 const change = async (lanes: number, timeoutMs = 300) =>
-  await changeLaneCount({ database, columns: {} }, await known(), lanes, { timeoutMs });
+  await changeLaneCount({ database, columns: {} }, await known(), lanes, { timeoutMs, author: { by: "mia" } });
 const laneRows = async () => (await server.query("select epoch from outbox_relay.lanes")).rows as { epoch: string }[];
 
 test("B4 lanes that are not handed over in time are left as they are, and nobody is asked for them any more", async () => {
@@ -103,8 +103,8 @@ test("A17 a number that is none, and a pipeline that is not paused, are refused"
   await assert.rejects(change(1_025), /1025 is no number of lanes/);
   assert.deepEqual(await change(8), { pipeline: NAME, before: 8, after: 8 });
   const before = await known();
-  await resumePipelines(database, [NAME]);
+  await resumePipelines(database, [NAME], { by: "mia" });
   await assert.rejects(change(4), /is not paused/);
-  const stale = changeLaneCount({ database, columns: {} }, before, 4, { timeoutMs: 300 });
+  const stale = changeLaneCount({ database, columns: {} }, before, 4, { timeoutMs: 300, author: { by: "mia" } });
   await assert.rejects(stale, /was resumed or changed by somebody else meanwhile/);
 });

@@ -5,6 +5,8 @@ import { writeSettings } from "../postgres/lanes.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
 import { transaction } from "../postgres/transaction.ts";
+import { noteAction } from "./audit.ts";
+import type { Author } from "./author.ts";
 import { eventSources, type OperationTarget } from "./event-source.ts";
 import { type HandOverOptions, lockFreeLanes, onceHandedOver } from "./hand-over.ts";
 import { commonPlace } from "./log-place.ts";
@@ -27,7 +29,7 @@ export async function changeLaneCount(
   target: OperationTarget,
   known: KnownPipeline,
   lanes: number,
-  { timeoutMs, onWait }: HandOverOptions,
+  { author, timeoutMs, onWait }: HandOverOptions & { readonly author: Author },
 ): Promise<LaneCountChange> {
   const { database } = target;
   const { pipeline } = known;
@@ -35,7 +37,9 @@ export async function changeLaneCount(
   const change = { pipeline, before: known.lanes, after: lanes };
   if (lanes === known.lanes) return change;
   const waits = known.delivery === "exactly-once" ? await waitingCondition(target, known) : null;
-  await onceHandedOver(database, known, lanes, { timeoutMs, onWait }, () => changeIfFree(target, known, lanes, waits));
+  await onceHandedOver(database, known, lanes, { timeoutMs, onWait }, () =>
+    changeIfFree(target, known, lanes, waits, author),
+  );
   return change;
 }
 
@@ -73,6 +77,7 @@ async function changeIfFree(
   known: KnownPipeline,
   lanes: number,
   waits: string | null,
+  author: Author,
 ): Promise<number> {
   const { database } = target;
   const { tables } = database;
@@ -92,6 +97,8 @@ async function changeIfFree(
     if (delivery === "exactly-once" && lanes > before) await moveSlots(session, database, pipeline);
     await dealAnew(session, database, pipeline, lanes, lanes > before);
     if (place !== null) await placeAll(session, database, pipeline, place);
+    const detail = { before, after: lanes };
+    await noteAction(session, database, author, { action: "lanes", target: pipeline, detail });
     return 0;
   });
 }

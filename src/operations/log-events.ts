@@ -1,24 +1,42 @@
-import { displayTable, quoteArray, type TableName } from "../postgres/identifiers.ts";
+import { displayTable, quoteArray, quoteLiteral, type TableName } from "../postgres/identifiers.ts";
+import { hasSieve } from "../postgres/managed/sieve.ts";
+import type { Database } from "../postgres/pool.ts";
 import type { RelayTables } from "../postgres/relay-tables.ts";
+import { statement } from "../postgres/transaction.ts";
 import { readTailShape, type TailShape } from "../sources/postgres/tail/tail-shape.ts";
-import type { EventSource, OperationTarget } from "./event-source.ts";
+import { type EventSource, type OperationTarget, operationReadSettings } from "./event-source.ts";
 import { columnsOf } from "./log-source.ts";
+
+interface LogShape extends TailShape {
+  readonly isSifted: boolean;
+}
+
+export async function readLogShape(
+  { columns, database }: OperationTarget,
+  name: TableName,
+  preset: "managed" | "tail",
+): Promise<LogShape> {
+  const names = columnsOf(preset, columns);
+  const shape = await readTailShape(database, name, { names, xid: names.xid });
+  return { ...shape, isSifted: preset === "managed" && (await hasSieve(database, name)) };
+}
 
 /**
  * The events of a log that is a table. Its rows say nothing of themselves: one is delivered when every reader has its
  * place behind it and keeps no copy of it waiting.
  */
-export async function logEvents(
-  { columns, database }: OperationTarget,
-  name: TableName,
+export async function shapedLogEvents(
+  database: Database,
+  shape: LogShape,
   pipelines: readonly string[],
-  preset: "managed" | "tail",
+  /** What all of their lanes have passed, where that is known already. */
+  known?: string | null,
 ): Promise<EventSource> {
-  const names = columnsOf(preset, columns);
-  const shape = await readTailShape(database, name, { names, xid: names.xid });
-  const delivered = deliveredSql(shape, database.tables, pipelines);
+  const reached = known === undefined ? await reachedBy(database, shape, pipelines) : known;
+  const unread = unreadSql(shape, reached);
+  const delivered = deliveredSql(shape, database.tables, pipelines, unread);
   return {
-    name: displayTable(name),
+    name: displayTable(shape.events.name),
     pipelines,
     table: shape.events,
     order: shape.position,
@@ -27,17 +45,46 @@ export async function logEvents(
     givenUp: null,
     setBack: null,
     setAside: null,
+    unmark: null,
+    unread,
+    isSifted: shape.isSifted,
     isParked: false,
   };
 }
 
-function deliveredSql(shape: TailShape, { lanes, parked, pipelines }: RelayTables, names: readonly string[]): string {
+/**
+ * Whatever lies before this, every lane has passed: one comparison instead of a look at the lanes for most rows. Places
+ * only go forward, so what is read of them now stays true.
+ */
+function unreadSql({ position, xid }: TailShape, reached: string | null): string {
+  const [column, type] = xid === null ? [position, "bigint"] : [xid, "xid8"];
+  return `(${column} >= ${quoteLiteral(reached ?? "0")}::${type})`;
+}
+
+async function reachedBy(database: Database, { xid }: TailShape, names: readonly string[]): Promise<string | null> {
+  const reached =
+    xid === null ? "(l.position ->> 'after')::bigint" : "pg_snapshot_xmin((l.position ->> 'from')::pg_snapshot)";
+  const [row] = await statement(
+    database.pool,
+    operationReadSettings(database, "reading the places of the lanes"),
+    `select case when bool_and((${reached}) is not null) then (array_agg(${reached} order by ${reached}))[1] end
+     from ${database.tables.lanes} l where l.pipeline = any(${quoteArray(names)}::text[])`,
+  );
+  return row?.[0] ?? null;
+}
+
+function deliveredSql(
+  shape: TailShape,
+  { lanes, parked, pipelines }: RelayTables,
+  names: readonly string[],
+  unread: string,
+): string {
   const { id, key } = shape.events;
   const readers = `any(${quoteArray(names)}::text[])`;
   const hash = `hashtextextended(coalesce(${key}, ${id}::text) collate "C", 0) & 9223372036854775807`;
   return `(not exists (select from ${parked} k where k.pipeline = ${readers} and k.event_id = ${id}::text)
-    and not exists (select from ${pipelines} p join ${lanes} l on l.pipeline = p.name
-      where p.name = ${readers} and l.lane = mod(${hash}, p.lanes::bigint) and (${behindSql(shape)}) is not true))`;
+    and (not ${unread} or not exists (select from ${pipelines} p join ${lanes} l on l.pipeline = p.name
+      where p.name = ${readers} and l.lane = mod(${hash}, p.lanes::bigint) and (${behindSql(shape)}) is not true)))`;
 }
 
 /** True for a row that lies behind the place of the lane `l`. */

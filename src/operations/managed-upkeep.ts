@@ -3,6 +3,7 @@ import { AHEAD_MS, type ManagedFinding, type ManagedTable } from "../postgres/ma
 import { keepPartitions } from "../postgres/managed/managed-partitions.ts";
 import { managedTableSql } from "../postgres/managed/managed-table.sql.ts";
 import { readManaged, requireManaged } from "../postgres/managed/managed-table.ts";
+import { buildSieve, hasSieve } from "../postgres/managed/sieve.ts";
 import type { Database } from "../postgres/pool.ts";
 import { transaction } from "../postgres/transaction.ts";
 
@@ -17,6 +18,7 @@ export async function createManaged(database: Database, options: ManagedTable): 
     lockTimeoutMs: STATEMENT_MS,
   };
   await transaction(database.pool, settings, (session) => session.script(managedTableSql(options)));
+  if (!isNew && !(await hasSieve(database, options.table))) await buildSieve(database, options.table);
   return isNew;
 }
 

@@ -5,6 +5,7 @@ import type { Database } from "../postgres/pool.ts";
 import { statement } from "../postgres/transaction.ts";
 import { openOutboxSource } from "../sources/openoutbox/openoutbox-source.ts";
 import { postgresSource } from "../sources/postgres/postgres-source.ts";
+import { requireSlot, slotName } from "../sources/postgres/wal/slot.ts";
 import { type OperationTarget, operationReadSettings } from "./event-source.ts";
 import { openLogSource, readerOf } from "./log-source.ts";
 import type { KnownPipeline } from "./pipelines.ts";
@@ -26,8 +27,12 @@ export async function pipelineBacklog(target: OperationTarget, known: KnownPipel
   return await source.pipeline(spec).backlog();
 }
 
-/** Only its reader sees what is in the write-ahead log: what is parked beside it can be counted, and no more. */
+/**
+ * Only its reader sees what is in the write-ahead log: what is parked beside it can be counted, and no more. Throws
+ * SLOT_LOST where the log cannot be read any more.
+ */
 async function slotBacklog(database: Database, pipeline: string): Promise<Backlog> {
+  await requireSlot(database, await slotName(database, pipeline));
   const { holds, parked } = database.tables;
   const [row] = await statement(
     database.pool,

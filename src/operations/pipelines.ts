@@ -18,6 +18,8 @@ export interface KnownPipeline {
   readonly delivery: "exactly-once" | "at-least-once";
   readonly lanes: number;
   readonly pause: KnownPause | null;
+  /** What each instance may send at most, as a person has set it. */
+  readonly limit: KnownLimit | null;
   /** How it reads its log; null for a queue. */
   readonly log: LogPreset | null;
   /** Under which name it reads its log, where that has several readers. */
@@ -32,6 +34,12 @@ export interface KnownPause {
   readonly lanesWanted: number | null;
 }
 
+export interface KnownLimit {
+  readonly perSecond: number;
+  readonly by: string | null;
+  readonly reason: string | null;
+}
+
 /** One that has slots in a ledger and no lanes was forgotten: it only keeps the slots from being given to another. */
 export async function knownPipelines(database: Database): Promise<readonly KnownPipeline[]> {
   await requireSchema(database);
@@ -39,7 +47,8 @@ export async function knownPipelines(database: Database): Promise<readonly Known
     database.pool,
     operationReadSettings(database, "listing the pipelines"),
     `select name, source_schema, source_table, lanes, first_slot is not null,
-       to_char(paused_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), paused_by, pause_reason, lanes_wanted, ${logSql(database)}
+       to_char(paused_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), paused_by, pause_reason, lanes_wanted, ${logSql(database)},
+       limit_per_second, limited_by, limit_reason
      from ${database.tables.pipelines} p
      where first_slot is null or exists (select from ${database.tables.lanes} l where l.pipeline = p.name)
      order by name`,
@@ -57,6 +66,7 @@ export async function knownPipelines(database: Database): Promise<readonly Known
       delivery: row[4] === "t" ? "exactly-once" : "at-least-once",
       lanes: Number(row[3]),
       pause: row[5] == null ? null : { at: row[5], by: row[6] ?? "", reason: row[7] ?? null, lanesWanted },
+      limit: row[10] == null ? null : { perSecond: Number(row[10]), by: row[11] ?? null, reason: row[12] ?? null },
       log: (row[9] ?? null) as LogPreset | null,
       subscriber: subscriberIn(pipeline, source),
     };

@@ -1,4 +1,4 @@
-import { errorFormSql } from "../postgres/error-form.sql.ts";
+import { errorFormSql } from "../postgres/error-form.ts";
 import type { Database } from "../postgres/pool.ts";
 import { statement } from "../postgres/transaction.ts";
 import { choiceCondition, type DeadLetterChoice, deadLetterReadSettings } from "./dead-letter-choice.ts";
@@ -63,7 +63,7 @@ function warningsOf(parking: number, overtaken: number): string[] {
   ];
 }
 
-function summed(counts: readonly (readonly [string, number])[]): Record<string, number> {
+export function summed(counts: readonly (readonly [string, number])[]): Record<string, number> {
   const named = counts.slice(0, NAMED_MAX);
   const rest = counts.slice(NAMED_MAX).reduce((sum, [, count]) => sum + count, 0);
   return Object.fromEntries(rest === 0 ? named : [...named, ["others", rest]]);

@@ -36,7 +36,7 @@ export async function replay(
  * Where giving up is written into the row, the row decides: one that waits or was delivered since is left alone. Else
  * the hold does. Several dead events of one key are due one after the other, in the order of writing.
  */
-async function replayBatch(session: Session, holds: string, { source, pipeline, ids }: Batch) {
+export async function replayBatch(session: Session, holds: string, { source, pipeline, ids }: Batch) {
   const { table, order, givenUp, setBack } = source;
   const otherwise = "its row is gone, was delivered, or waits already; or somebody else was faster";
   await session.rows(

@@ -7,7 +7,11 @@ import { type OperationTarget, operationReadSettings } from "./event-source.ts";
 import { pipelineBacklog } from "./pipeline-backlog.ts";
 import { type KnownPipeline, knownPipelines } from "./pipelines.ts";
 
+/** `broken`: its table or its log cannot be read as it is. */
+export const PIPELINE_STATES = ["running", "paused", "broken", "not served"] as const;
+
 interface PipelineStatus extends KnownPipeline {
+  readonly state: (typeof PIPELINE_STATES)[number];
   /** Whether a living instance serves it. */
   readonly isServed: boolean;
   readonly ownedLanes: number;
@@ -55,9 +59,11 @@ export async function readStatus(target: OperationTarget): Promise<Status> {
   const pipelines: PipelineStatus[] = [];
   // One after the other: whoever asks can wait, the delivery cannot.
   for (const pipeline of known) {
-    const counted = await countOf(target, pipeline);
+    const { isBroken, ...counted } = await countOf(target, pipeline);
     const isServed = instances.some((instance) => instance.pipelines.includes(pipeline.pipeline));
-    pipelines.push({ ...pipeline, isServed, ...(figures.get(pipeline.pipeline) ?? NOTHING), ...counted });
+    const lively = pipeline.pause !== null ? "paused" : isServed ? "running" : "not served";
+    const state = isBroken ? "broken" : lively;
+    pipelines.push({ ...pipeline, state, isServed, ...(figures.get(pipeline.pipeline) ?? NOTHING), ...counted });
   }
   const served = new Set(pipelines.filter(({ isServed }) => isServed).map(({ source }) => source));
   const problems = pipelines.flatMap((pipeline) => problemsOf(pipeline, served));
@@ -66,15 +72,16 @@ export async function readStatus(target: OperationTarget): Promise<Status> {
 
 /** An Open Outbox row that is dead and parks nobody has no hold, and is only found by counting. */
 type Counted = Pick<PipelineStatus, "pending" | "isEstimate" | "oldestAgeMs" | "countProblem"> &
-  Partial<Pick<PipelineStatus, "deadLetters">>;
+  Partial<Pick<PipelineStatus, "deadLetters">> & { readonly isBroken: boolean };
 
 async function countOf(target: OperationTarget, pipeline: KnownPipeline): Promise<Counted> {
   try {
     const { dead, pending, isEstimate, oldestAgeMs }: Backlog = await pipelineBacklog(target, pipeline);
-    return { pending, isEstimate, oldestAgeMs, deadLetters: dead, countProblem: null };
+    return { pending, isEstimate, oldestAgeMs, deadLetters: dead, countProblem: null, isBroken: false };
   } catch (error) {
     if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
-    return { pending: null, isEstimate: false, oldestAgeMs: null, countProblem: reasonOf(error) };
+    const isBroken = error.code !== "DATABASE_BUSY";
+    return { pending: null, isEstimate: false, oldestAgeMs: null, countProblem: reasonOf(error), isBroken };
   }
 }
 

@@ -1,0 +1,84 @@
+import { errorFormSql } from "../postgres/error-form.ts";
+import type { Database } from "../postgres/pool.ts";
+import { statement } from "../postgres/transaction.ts";
+import { choiceCondition, type DeadLetterChoice } from "./dead-letter-choice.ts";
+import { operationReadSettings } from "./event-source.ts";
+import { isoSql } from "./event-time.ts";
+
+export interface DeadLetterGroup {
+  readonly group: string;
+  /** The error without what is special to one event. */
+  readonly error: string;
+  readonly count: number;
+  /** Of those that were sampled, as are sources and types. */
+  readonly keys: number;
+  readonly sources: readonly string[];
+  readonly types: readonly string[];
+  /** How many were looked at, the newest; all of them in a small group. */
+  readonly sampled: number;
+  /** When the first of them died. */
+  readonly firstFailedAt: string | null;
+  readonly lastFailedAt: string | null;
+  readonly exampleId: string;
+  /** How many died in each of equal spans from the first to the last. */
+  readonly histogram: readonly number[];
+}
+
+const GROUPS_MAX = 200;
+const NAMES_MAX = 20;
+/** Letters that are read in full, over all groups. Counts and times come from the index alone. */
+const SAMPLED_MAX = 2_000;
+const SAMPLED_MIN = 20;
+const SPANS = 24;
+
+/** The most frequent errors first. */
+export async function groupDeadLetters(
+  database: Database,
+  choice: DeadLetterChoice,
+): Promise<readonly DeadLetterGroup[]> {
+  const settings = operationReadSettings(database, "grouping the dead letters");
+  const rows = await statement(
+    database.pool,
+    settings,
+    groupsSql(database.tables.failedEvents, choiceCondition(choice)),
+  );
+  return rows.map((row) => ({
+    group: row[0] ?? "",
+    error: row[1] ?? "",
+    count: Number(row[2]),
+    keys: Number(row[3]),
+    sources: JSON.parse(row[4] ?? "[]") as string[],
+    types: JSON.parse(row[5] ?? "[]") as string[],
+    sampled: Number(row[6]),
+    firstFailedAt: row[7] ?? null,
+    lastFailedAt: row[8] ?? null,
+    exampleId: row[9] ?? "",
+    histogram: JSON.parse(row[10] ?? "[]") as number[],
+  }));
+}
+
+function groupsSql(failedEvents: string, condition: string): string {
+  const names = (column: string) => `to_json((array_agg(distinct ${column}))[1:${NAMES_MAX}])`;
+  return `with groups as materialized (
+  select d.fingerprint, count(*) as count, min(d.last_failed_at) as first, max(d.last_failed_at) as last
+  from ${failedEvents} d where ${condition} group by 1 order by 2 desc, 1 limit ${GROUPS_MAX}
+)
+select g.fingerprint, s.form, g.count, s.keys, s.sources, s.types, s.sampled, ${isoSql("g.first")}, ${isoSql("g.last")}, s.example, c.died
+from groups g
+cross join lateral (select array(select g.first + (g.last - g.first) * n / ${SPANS} from generate_series(0, ${SPANS - 1}) n) as starts) b
+cross join lateral (
+  select json_agg(coalesce(c.died, 0) order by n) as died from generate_series(1, ${SPANS}) n
+  left join (select width_bucket(d.last_failed_at, b.starts) as span, count(*) as died
+    from ${failedEvents} d where ${condition} and d.fingerprint = g.fingerprint group by 1) c on c.span = n) c
+cross join lateral (
+  select (array_agg(${errorFormSql("d.failure_reason")}) filter (where d.n = 1))[1] as form, count(*) as sampled,
+    (array_agg(d.original_event_id) filter (where d.n = 1))[1] as example,
+    count(distinct (d.source, d.event_key)) filter (where d.event_key is not null) as keys,
+    ${names("d.source")} as sources, ${names("d.event_type")} as types
+  from (select row_number() over (order by d.last_failed_at desc, d.id desc) as n, d.failure_reason, d.original_event_id,
+      d.source_schema || '.' || d.source_table as source, d.event_key, d.event_type
+    from ${failedEvents} d where ${condition} and d.fingerprint = g.fingerprint
+    order by d.last_failed_at desc, d.id desc
+    limit (select greatest(${SAMPLED_MIN}, ${SAMPLED_MAX} / count(*)) from groups)) d) s
+order by g.count desc, g.fingerprint`;
+}

@@ -1,0 +1,99 @@
+import { quoteLiteral } from "../postgres/identifiers.ts";
+import { statement } from "../postgres/transaction.ts";
+import type { Listing } from "./event-listing.ts";
+import { type Placed, type ReadPage, readListing } from "./event-read.ts";
+import { type OperationTarget, operationReadSettings } from "./event-source.ts";
+import type { SearchRequest } from "./event-walk.ts";
+
+const STEP_FIRST = 100_000n;
+const STEP_GROWTH_MAX = 16n;
+const LEFT_MIN_MS = 30;
+/** For all the rest at once, when the newest rows have none: there are probably few. */
+const REST_MS = 400;
+
+/** The filters are no index in the planner's eyes as long as there is anything else. */
+const SIFT_ONLY = { enable_seqscan: "off", enable_indexscan: "off", enable_indexonlyscan: "off" } as const;
+
+/**
+ * Finds the rows of a key or a correlation id in a managed outbox by its block filters, which tell of most blocks that
+ * they hold no such row. They know no order, so the newest times are sifted first, and then as much of the older ones
+ * as it probably takes: a key with many events is found soon, one with few by a second look. The listing goes by time.
+ */
+export async function sift(target: OperationTarget, listing: Listing, request: SearchRequest): Promise<ReadPage> {
+  const { after, deadlineMs, rows } = request;
+  const page: Placed[] = [];
+  let end = after;
+  let upTo: string | null = null;
+  let at = await placeOf(target, listing, after === null ? null : after[1]);
+  let step = STEP_FIRST;
+  let isRest = false;
+  for (;;) {
+    const leftMs = deadlineMs - performance.now();
+    if (leftMs < LEFT_MIN_MS) return { page, end, upTo, isSearch: true, isStuck: false };
+    const from = at === null || isRest ? null : await rowAt(target, listing, at - step);
+    const bounded = from === null ? listing : since(listing, from.createdAt);
+    const timeoutMs = isRest ? Math.min(REST_MS, leftMs) : leftMs;
+    const missing = rows - page.length;
+    const look = { after: end, rows: missing, window: null, timeoutMs, planner: SIFT_ONLY };
+    const found = await readListing(target, bounded, look);
+    if (found === null && !isRest) return { page, end, upTo, isSearch: true, isStuck: false };
+    if (found === null) {
+      isRest = false;
+      continue;
+    }
+    page.push(...found);
+    if (page.length >= rows) return { page, end: page.at(-1)?.end ?? null, upTo, isSearch: false, isStuck: false };
+    if (from === null) return { page, end: null, upTo, isSearch: false, isStuck: false };
+    isRest = page.length === 0 && step === STEP_FIRST;
+    step = nextStep(step, found.length, rows - page.length);
+    at = from.place;
+    // Everything from this time on has been looked at, whatever its id.
+    end = [from.createdAt, FIRST_ID];
+    upTo = from.shownAt;
+  }
+}
+
+/** As many rows as would hold what is missing if the rest were like the last ones, and half as many again. */
+function nextStep(step: bigint, found: number, missing: number): bigint {
+  const wanted = found === 0 ? step * STEP_GROWTH_MAX : (step * BigInt(missing) * 3n) / (BigInt(found) * 2n);
+  const most = step * STEP_GROWTH_MAX;
+  return wanted < STEP_FIRST ? STEP_FIRST : wanted > most ? most : wanted;
+}
+
+/** Before all others of the same time, so that the next look begins with what is older. */
+const FIRST_ID = "00000000-0000-0000-0000-000000000000";
+
+function since(listing: Listing, time: string): Listing {
+  return { ...listing, conditions: [...listing.conditions, `${listing.place} >= ${quoteLiteral(time)}`] };
+}
+
+interface SiftedRow {
+  readonly place: bigint;
+  readonly createdAt: string;
+  readonly shownAt: string;
+}
+
+async function placeOf(target: OperationTarget, listing: Listing, id: string | null): Promise<bigint | null> {
+  const { order, table } = listing.source;
+  const which = id === null || id === FIRST_ID ? "" : `where ${table.id} = ${quoteLiteral(id)}::uuid`;
+  const [row] = await ask(
+    target,
+    listing,
+    `select ${order} from ${table.quotedName} t ${which} order by ${order} desc limit 1`,
+  );
+  if (row?.[0] != null) return BigInt(row[0]);
+  return id === null ? null : await placeOf(target, listing, null);
+}
+
+async function rowAt(target: OperationTarget, listing: Listing, place: bigint): Promise<SiftedRow | null> {
+  const { order, table } = listing.source;
+  const text = `select ${order}, ${table.createdAt}::text from ${table.quotedName} t
+    where ${order} <= ${place} order by ${order} desc limit 1`;
+  const [row] = await ask(target, listing, text);
+  if (row?.[0] == null || row[1] == null) return null;
+  return { place: BigInt(row[0]), createdAt: row[1], shownAt: new Date(row[1]).toISOString() };
+}
+
+async function ask({ database }: OperationTarget, { source }: Listing, text: string) {
+  return await statement(database.pool, operationReadSettings(database, "looking for events", source.name), text);
+}

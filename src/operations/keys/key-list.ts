@@ -1,0 +1,185 @@
+import { isRelayError, RelayError } from "../../core/errors.ts";
+import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
+import type { Row } from "../../postgres/session.ts";
+import { statement } from "../../postgres/transaction.ts";
+import { LIST_ROWS_MAX } from "../event-list.ts";
+import { type EventSource, eventSources, type OperationTarget, operationReadSettings } from "../event-source.ts";
+import { isoSql } from "../event-time.ts";
+import { hotKeys } from "./hot-keys.ts";
+
+export const KEY_KINDS = ["parked", "retrying", "hot"] as const;
+
+/** `parked` stands still until a person does something, `retrying` until its head gets through, `hot` is merely busy. */
+export type KeyKind = (typeof KEY_KINDS)[number];
+
+export interface ListedKey {
+  readonly pipeline: string;
+  readonly source: string;
+  readonly key: string;
+  readonly kind: KeyKind;
+  /** What everything of this key waits for; null for a hot one. */
+  readonly head: KeyHead | null;
+  /** Events behind it; null where they could not be counted in time. */
+  readonly waiting: { readonly count: number; readonly isMore: boolean } | null;
+  /** How many of the newest events of the source have it; null where nobody asked. */
+  readonly recent: { readonly count: number; readonly of: number } | null;
+}
+
+export interface KeyHead {
+  readonly id: string;
+  readonly type: string | null;
+  readonly state: "retrying" | "suspect" | "dead";
+  readonly attempts: number;
+  readonly reason: string;
+  readonly firstFailedAt: string | null;
+  readonly nextAttemptAt: string | null;
+}
+
+export interface KeyPage {
+  readonly keys: readonly ListedKey[];
+  readonly cursor: string | null;
+}
+
+interface KeyChoice {
+  /** All that stand still, where nothing is said. */
+  readonly kind?: KeyKind | undefined;
+  readonly pipeline?: string | undefined;
+}
+
+/** Keys that stand still with the event that holds them up, by pipeline and name; or the busiest ones. */
+export async function listKeys(
+  target: OperationTarget,
+  choice: KeyChoice,
+  { limit = 50, cursor }: { readonly limit?: number; readonly cursor?: string | undefined } = {},
+): Promise<KeyPage> {
+  const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
+  if (choice.kind === "hot") return { keys: await hotKeys(target, choice.pipeline, rows), cursor: null };
+  const after = cursor === undefined ? null : readCursor(cursor);
+  const { database } = target;
+  const found = await statement(
+    database.pool,
+    operationReadSettings(database, "listing the keys"),
+    headsSql(target, choice, after, rows + 1),
+  );
+  const keys = found.slice(0, rows).map(keyOf);
+  const last = keys.at(-1);
+  return {
+    keys: await withCounts(target, keys),
+    cursor: found.length > rows && last !== undefined ? writeCursor([last.pipeline, last.key]) : null,
+  };
+}
+
+/** The first failure of a key is its head. Walked along the index of holds by key, so that a page is cheap. */
+function headsSql(
+  { database: { tables } }: OperationTarget,
+  { kind, pipeline }: KeyChoice,
+  after: KeyPlace | null,
+  rows: number,
+): string {
+  const conditions = [
+    "h.parks and h.event_key is not null",
+    ...(kind === undefined ? [] : [`h.state ${kind === "parked" ? "=" : "<>"} 'dead'`]),
+    ...(pipeline === undefined ? [] : [`h.pipeline = ${quoteLiteral(pipeline)}`]),
+    ...(after === null ? [] : [`(h.pipeline, h.event_key) > (${quoteLiteral(after[0])}, ${quoteLiteral(after[1])})`]),
+    `not exists (select from ${tables.holds} o where o.pipeline = h.pipeline and o.event_key = h.event_key and o.parks
+      and (o.first_failed_at, o.event_id) < (h.first_failed_at, h.event_id))`,
+  ];
+  return `with keys as materialized (
+  select h.* from ${tables.holds} h where ${conditions.join(" and ")} order by h.pipeline, h.event_key limit ${rows})
+select k.pipeline, p.source_schema || '.' || p.source_table, k.event_key, k.event_id, coalesce(d.event_type, w.event_type),
+  k.state, k.attempts, k.reason, ${isoSql("k.first_failed_at")}, ${isoSql("k.next_at")}
+from keys k
+left join ${tables.pipelines} p on p.name = k.pipeline
+left join ${tables.failedEvents} d on d.pipeline = k.pipeline and d.original_event_id = k.event_id
+left join ${tables.parked} w on w.pipeline = k.pipeline and w.event_id = k.event_id
+order by k.pipeline, k.event_key`;
+}
+
+function keyOf(row: Row): ListedKey {
+  const state = row[5] as KeyHead["state"];
+  return {
+    pipeline: row[0] ?? "",
+    source: row[1] ?? "",
+    key: row[2] ?? "",
+    kind: state === "dead" ? "parked" : "retrying",
+    head: {
+      id: row[3] ?? "",
+      type: row[4] ?? null,
+      state,
+      attempts: Number(row[6]),
+      reason: row[7] ?? "",
+      firstFailedAt: row[8] ?? null,
+      nextAttemptAt: row[9] ?? null,
+    },
+    waiting: null,
+    recent: null,
+  };
+}
+
+/** The counts are a kindness: they may cost so much in all, and then there are none. */
+const COUNT_MS = 1_000;
+
+async function withCounts(target: OperationTarget, keys: readonly ListedKey[]): Promise<readonly ListedKey[]> {
+  if (keys.length === 0) return keys;
+  const deadlineMs = performance.now() + COUNT_MS;
+  const { usable } = await eventSources(target);
+  const counted: ListedKey[] = [];
+  for (const [pipeline, ofPipeline] of Map.groupBy(keys, (it) => it.pipeline)) {
+    const source = usable.find(({ pipelines }) => pipelines.includes(pipeline));
+    const timeoutMs = deadlineMs - performance.now();
+    const counts =
+      source === undefined || timeoutMs < 1
+        ? null
+        : await countWaiting(target, source, pipeline, ofPipeline, timeoutMs);
+    const isMore = source?.unread != null;
+    for (const it of ofPipeline) {
+      counted.push(counts === null ? it : { ...it, waiting: { count: counts.get(it.key) ?? 0, isMore } });
+    }
+  }
+  return counted;
+}
+
+/** What waits behind each head. Of a log only what was read and put aside: more may lie ahead. Null: not in time. */
+async function countWaiting(
+  { database }: OperationTarget,
+  source: EventSource,
+  pipeline: string,
+  keys: readonly ListedKey[],
+  timeoutMs: number,
+): Promise<ReadonlyMap<string, number> | null> {
+  const names = `${quoteArray(keys.map(({ key }) => key))}::text[]`;
+  const heads = `${quoteArray(keys.map(({ head }) => head?.id ?? ""))}::text[]`;
+  const { table, unread, waiting } = source;
+  const text =
+    unread === null
+      ? `select ${table.key}, count(*) from ${table.quotedName} t
+         where ${waiting} and ${table.key} = any(${names}) and ${table.id}::text <> all(${heads}) group by 1`
+      : `select w.event_key, count(*) from ${database.tables.parked} w where w.pipeline = ${quoteLiteral(pipeline)}
+         and w.event_key = any(${names}) and w.event_id <> all(${heads}) group by 1`;
+  const settings = operationReadSettings(database, "counting what waits", source.name);
+  try {
+    const rows = await statement(database.pool, { ...settings, statementTimeoutMs: Math.round(timeoutMs) }, text);
+    return new Map(rows.map(([key, count]) => [key ?? "", Number(count)]));
+  } catch (error) {
+    if (isRelayError(error, "DATABASE_BUSY")) return null;
+    throw error;
+  }
+}
+
+type KeyPlace = readonly [pipeline: string, key: string];
+
+function writeCursor(place: KeyPlace): string {
+  return Buffer.from(JSON.stringify(place)).toString("base64url");
+}
+
+function readCursor(cursor: string): KeyPlace {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    if (Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === "string")) {
+      return [String(value[0]), String(value[1])];
+    }
+  } catch {
+    // Falls through to the one message for all that is no cursor.
+  }
+  throw new RelayError("CONFIG_INVALID", "The cursor is not one that a list gave out");
+}

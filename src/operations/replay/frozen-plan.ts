@@ -1,0 +1,170 @@
+import { RelayError } from "../../core/errors.ts";
+import type { Database } from "../../postgres/pool.ts";
+import type { Row } from "../../postgres/session.ts";
+import { transaction } from "../../postgres/transaction.ts";
+import { LIST_ROWS_MAX } from "../event-list.ts";
+import { operationReadSettings } from "../event-source.ts";
+import { isoSql } from "../event-time.ts";
+import type { ItemState, PlanState } from "./plan-states.ts";
+
+export type PlanAction = "replay" | "discard";
+export type PlanSubject = "dead" | "delivered";
+export type PlanStage = "first" | "ten" | "rest";
+
+export type PlanProgress = Readonly<Record<ItemState, number>>;
+
+/** What a plan would touch, as it was found. */
+export interface PlanBreakdown {
+  readonly keys: number;
+  readonly byType: Readonly<Record<string, number>>;
+  readonly bySource: Readonly<Record<string, number>>;
+  readonly byError: Readonly<Record<string, number>>;
+}
+
+/** A set of events that was written down, what is to be done with exactly these, and how far that is. */
+export interface FrozenPlan extends PlanBreakdown {
+  readonly id: string;
+  readonly action: PlanAction;
+  readonly subject: PlanSubject;
+  readonly filter: string;
+  readonly state: PlanState;
+  readonly stage: PlanStage;
+  readonly ratePerSecond: number | null;
+  readonly count: number;
+  readonly warnings: readonly string[];
+  readonly progress: PlanProgress;
+  readonly createdAt: string;
+  readonly createdBy: string;
+  readonly reason: string | null;
+  readonly startedAt: string | null;
+  readonly startedBy: string | null;
+  readonly finishedAt: string | null;
+  readonly stopReason: string | null;
+  /** Whether a process works on it at this moment. */
+  readonly isServed: boolean;
+}
+
+export interface PlanItem {
+  readonly seq: string;
+  readonly pipeline: string;
+  readonly source: string;
+  readonly id: string;
+  readonly type: string;
+  readonly key: string | null;
+  readonly state: ItemState;
+  readonly reason: string | null;
+  readonly changedAt: string | null;
+}
+
+export const NO_PROGRESS: PlanProgress = { waiting: 0, sent: 0, done: 0, failed: 0, left: 0 };
+
+/** In the order in which `planOf` reads them. */
+export const PLAN_COLUMNS = `p.id, p.action, p.subject, p.filter, p.state, p.stage, p.rate_per_second, p.items,
+  p.breakdown::text, p.warnings::text, ${isoSql("p.created_at")}, p.created_by, p.reason, ${isoSql("p.started_at")},
+  p.started_by, ${isoSql("p.finished_at")}, p.stop_reason, p.state = 'running' and p.runner_until > clock_timestamp()`;
+
+interface StoredBreakdown extends PlanBreakdown {
+  readonly progress?: PlanProgress;
+  /** The progress at its last start from the first stage. */
+  readonly before?: PlanProgress;
+}
+
+export function planOf(row: Row): FrozenPlan {
+  const { before: _, progress, ...breakdown } = JSON.parse(row[8] ?? "{}") as StoredBreakdown;
+  return {
+    id: row[0] ?? "",
+    action: row[1] as PlanAction,
+    subject: row[2] as PlanSubject,
+    filter: row[3] ?? "",
+    state: row[4] as PlanState,
+    stage: row[5] as PlanStage,
+    ratePerSecond: row[6] == null ? null : Number(row[6]),
+    count: Number(row[7]),
+    ...breakdown,
+    warnings: JSON.parse(row[9] ?? "[]") as string[],
+    progress: progress ?? NO_PROGRESS,
+    createdAt: row[10] ?? "",
+    createdBy: row[11] ?? "",
+    reason: row[12] ?? null,
+    startedAt: row[13] ?? null,
+    startedBy: row[14] ?? null,
+    finishedAt: row[15] ?? null,
+    stopReason: row[16] ?? null,
+    isServed: row[17] === "t",
+  };
+}
+
+/** Null where there is no such plan; a text that can be no id finds none. */
+export async function showPlan(database: Database, id: string): Promise<FrozenPlan | null> {
+  if (!isPlanId(id)) return null;
+  const settings = operationReadSettings(database, "reading a plan");
+  const [row] = await transaction(database.pool, settings, (session) =>
+    session.rows(`select ${PLAN_COLUMNS} from ${database.tables.replayPlans} p where p.id = $1`, [id]),
+  );
+  return row === undefined ? null : planOf(row);
+}
+
+export function isPlanId(text: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}
+
+interface Page {
+  readonly limit?: number;
+  readonly cursor?: string | undefined;
+}
+
+/** The last ones first. */
+export async function listPlans(
+  database: Database,
+  { limit = 50, cursor }: Page = {},
+): Promise<{ readonly plans: readonly FrozenPlan[]; readonly cursor: string | null }> {
+  const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
+  if (cursor !== undefined && !isPlanId(cursor)) throw badCursor(cursor);
+  const table = database.tables.replayPlans;
+  const before =
+    cursor === undefined ? "" : `where (p.created_at, p.id) < (select created_at, id from ${table} where id = $1)`;
+  const settings = operationReadSettings(database, "listing plans");
+  const found = await transaction(database.pool, settings, (session) =>
+    session.rows(
+      `select ${PLAN_COLUMNS} from ${table} p ${before} order by p.created_at desc, p.id desc limit ${rows + 1}`,
+      cursor === undefined ? [] : [cursor],
+    ),
+  );
+  const plans = found.slice(0, rows).map(planOf);
+  return { plans, cursor: found.length > rows ? (plans.at(-1)?.id ?? null) : null };
+}
+
+/** In the order in which they are carried out. */
+export async function listPlanItems(
+  database: Database,
+  id: string,
+  { limit = 50, cursor, state }: Page & { readonly state?: ItemState | undefined } = {},
+): Promise<{ readonly items: readonly PlanItem[]; readonly cursor: string | null }> {
+  const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
+  if (cursor !== undefined && !/^\d{1,18}$/.test(cursor)) throw badCursor(cursor);
+  const settings = operationReadSettings(database, "listing the events of a plan");
+  const found = await transaction(database.pool, settings, (session) =>
+    session.rows(
+      `select seq, pipeline, source, event_id, event_type, event_key, state, reason, ${isoSql("changed_at")}
+       from ${database.tables.replayItems} where plan = $1 and seq > $2::bigint and ($3::text is null or state = $3)
+       order by seq limit ${rows + 1}`,
+      [id, cursor ?? "0", state ?? null],
+    ),
+  );
+  const items = found.slice(0, rows).map((row) => ({
+    seq: row[0] ?? "",
+    pipeline: row[1] ?? "",
+    source: row[2] ?? "",
+    id: row[3] ?? "",
+    type: row[4] ?? "",
+    key: row[5] ?? null,
+    state: row[6] as ItemState,
+    reason: row[7] ?? null,
+    changedAt: row[8] ?? null,
+  }));
+  return { items, cursor: found.length > rows ? (items.at(-1)?.seq ?? null) : null };
+}
+
+function badCursor(cursor: string): RelayError {
+  return new RelayError("CONFIG_INVALID", `${JSON.stringify(cursor.slice(0, 100))} is no cursor of this list`);
+}

@@ -1,0 +1,23 @@
+import { writeSettings } from "../../postgres/lanes.ts";
+import type { Database } from "../../postgres/pool.ts";
+import { transaction } from "../../postgres/transaction.ts";
+
+const KEPT_DAYS = 30;
+/** A plan may have half a million items, and they go with it. */
+const AT_ONCE = 1;
+
+/** Forgets plans that ended, or never began, a month ago; the audit still tells of them. Returns how many. */
+export async function prunePlans(database: Database): Promise<number> {
+  const { replayPlans } = database.tables;
+  for (let count = 0; ; count += AT_ONCE) {
+    const rows = await transaction(database.pool, writeSettings(database, "forgetting old plans"), (session) =>
+      session.rows(
+        `delete from ${replayPlans} where id in (
+           select id from ${replayPlans} where state in ('planned', 'stopped', 'done', 'cancelled')
+             and coalesce(finished_at, created_at) < clock_timestamp() - interval '${KEPT_DAYS} days'
+           order by created_at limit ${AT_ONCE} for update skip locked) returning id`,
+      ),
+    );
+    if (rows.length < AT_ONCE) return count;
+  }
+}
