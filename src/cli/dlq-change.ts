@@ -73,7 +73,7 @@ async function carryOut(
   }
 }
 
-async function isConfirmed(question: string): Promise<boolean> {
+export async function isConfirmed(question: string): Promise<boolean> {
   const dialogue = createInterface({ input: process.stdin, output: process.stderr });
   const answer = await dialogue.question(`${question} [y/N] `);
   dialogue.close();

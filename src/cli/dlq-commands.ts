@@ -1,8 +1,12 @@
 import type { Command } from "commander";
 import type { ShownDeadLetter } from "../operations/dead-letter-list.ts";
+import type { ShownTo } from "../operations/redact-shown.ts";
+import type { EditFlags } from "./dlq-edit.ts";
 import { type ChangeFlags, type ChoiceFlags, choiceOf, type Form, withChoice } from "./dlq-flags.ts";
+import { payloadText } from "./event-text.ts";
 import { limitOf, oneLine, outputOption, printJson } from "./events-commands.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
+import { choiceFilterOf, FILTER_HELP } from "./filter-argument.ts";
 import { textTable } from "./text-table.ts";
 
 interface ListFlags extends ChoiceFlags {
@@ -16,16 +20,18 @@ interface ListFlags extends ChoiceFlags {
 export function addDlqCommands(program: Command, end: End): void {
   const dlq = program.command("dlq").description("dead letters: look at them, replay them, discard them");
   withChoice(dlq.command("list").description("the last ones first"))
+    .argument("[filter...]", FILTER_HELP)
     .option("--resolved", "also those that were replayed or discarded")
     .option("--limit <number>", "dead letters on a page, at most 500", "50")
     .option("--cursor <text>", "go on behind a page, as that page said")
     .addOption(outputOption())
-    .action(async (flags: ListFlags) => end(await list(flags)));
+    .action(async (words: string[], flags: ListFlags) => end(await list(words, flags)));
   withChoice(
     dlq.command("groups").description("by error, without what is special to one event; the most frequent first"),
   )
+    .argument("[filter...]", FILTER_HELP)
     .addOption(outputOption())
-    .action(async (flags: ChoiceFlags & { output: Form }) => end(await groups(flags)));
+    .action(async (words: string[], flags: ChoiceFlags & { output: Form }) => end(await groups(words, flags)));
   dlq
     .command("show")
     .description("one dead letter with its payload and the error of every attempt")
@@ -50,14 +56,28 @@ export function addDlqCommands(program: Command, end: End): void {
     .option("--yes", "do not ask")
     .addOption(outputOption())
     .action(async (ids: string[], flags: ChangeFlags) => end(await change("discard", ids, flags)));
+  dlq
+    .command("edit")
+    .description("put another payload in the place of a dead letter's, and try it again")
+    .argument("<id>", "of the event, or of the letter")
+    .requiredOption("--payload-file <file>", "with the new payload, byte by byte")
+    .option("--headers-file <file>", "with the new headers, a JSON object of texts")
+    .option("--source <schema.table>", "where several sources have this id")
+    .requiredOption("--reason <text>", "why, for the record")
+    .addOption(outputOption())
+    .action(async (id: string, flags: EditFlags) => {
+      const { editCommand } = await import("./dlq-edit.ts");
+      end(await editCommand(id, flags));
+    });
 }
 
-async function list(flags: ListFlags): Promise<number> {
+async function list(words: readonly string[], flags: ListFlags): Promise<number> {
   const limit = limitOf(flags.limit);
+  const chosen = await choiceFilterOf(words, choiceOf([], flags));
   const { withTarget } = await import("./operation-target.ts");
   const { listDeadLetters } = await import("../operations/dead-letter-list.ts");
   return await withTarget(async ({ database }) => {
-    const choice = { ...choiceOf([], flags), resolved: flags.resolved ?? false };
+    const choice = { ...chosen, resolved: flags.resolved ?? false };
     const page = await listDeadLetters(database, choice, { limit, cursor: flags.cursor });
     if (flags.output === "json") printJson(page);
     else {
@@ -84,11 +104,12 @@ async function list(flags: ListFlags): Promise<number> {
   });
 }
 
-async function groups(flags: ChoiceFlags & { output: Form }): Promise<number> {
+async function groups(words: readonly string[], flags: ChoiceFlags & { output: Form }): Promise<number> {
+  const choice = await choiceFilterOf(words, choiceOf([], flags));
   const { withTarget } = await import("./operation-target.ts");
-  const { groupDeadLetters } = await import("../operations/dead-letter-list.ts");
+  const { groupDeadLetters } = await import("../operations/dead-letter-groups.ts");
   return await withTarget(async ({ database }) => {
-    const found = await groupDeadLetters(database, choiceOf([], flags));
+    const found = await groupDeadLetters(database, choice);
     if (flags.output === "json") printJson({ groups: found });
     else if (found.length === 0) process.stderr.write("no dead letters\n");
     else {
@@ -109,8 +130,9 @@ async function groups(flags: ChoiceFlags & { output: Form }): Promise<number> {
 async function show(id: string, flags: { source?: string; output: Form }): Promise<number> {
   const { withTarget } = await import("./operation-target.ts");
   const { showDeadLetters } = await import("../operations/dead-letter-list.ts");
-  return await withTarget(async ({ database }) => {
-    const found = await showDeadLetters(database, id, flags.source);
+  const { shownTo } = await import("../operations/redact-shown.ts");
+  return await withTarget(async ({ database, shown }) => {
+    const found = (await showDeadLetters(database, id, flags.source)).map((letter) => shownTo(letter, shown));
     if (found.length === 0)
       throw new Exit(EXIT.notFound, [`There is no dead letter ${id}. \`outbox-relay dlq list\` shows them.`]);
     if (flags.output === "json") printJson({ deadLetters: found });
@@ -119,7 +141,7 @@ async function show(id: string, flags: { source?: string; output: Form }): Promi
   });
 }
 
-function letterText(letter: ShownDeadLetter): string {
+function letterText(letter: ShownTo<ShownDeadLetter>): string {
   const { payload, resolution } = letter;
   const lines = [
     ["id", letter.id],
@@ -140,9 +162,9 @@ function letterText(letter: ShownDeadLetter): string {
         ]),
     ...Object.entries(letter.headers).map(([name, value]) => ["header", `${name}: ${value}`]),
     ...letter.errors.map(({ at, attempt, reason }) => [`attempt ${attempt}`, `${at}  ${reason}`]),
-    ["payload", `${payload.bytes} bytes, ${payload.encoding}${payload.isTruncated ? ", cut" : ""}`],
+    ["payload", payloadText(payload)],
   ];
-  return `${lines.map(([name = "", value = ""]) => `${name.padEnd(12)}${value}`).join("\n")}\n${payload.text}\n`;
+  return `${lines.map(([name = "", value = ""]) => `${name.padEnd(12)}${value}`).join("\n")}\n${payload?.text ?? ""}\n`;
 }
 
 async function change(verb: "replay" | "discard", ids: readonly string[], flags: ChangeFlags): Promise<number> {

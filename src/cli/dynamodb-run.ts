@@ -11,6 +11,7 @@ import { searchTable } from "../lambda/local/search-table.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { PipelineEnds } from "../telemetry/metrics.ts";
+import { answerFailed } from "./answer-failed.ts";
 import { configSources } from "./config-sources.ts";
 import { DynamoDbParts } from "./dynamodb-parts.ts";
 import { createMissing } from "./dynamodb-tables.ts";
@@ -43,7 +44,8 @@ export async function dynamoDbRun({ create = false }: { readonly create?: boolea
   const signals = new Signals();
   const servers: HttpServer[] = [];
   try {
-    servers.push(await startHttpServer(view, { ...config.http, service: config.service, version: VERSION }));
+    const about = { service: config.service, version: VERSION, failed: answerFailed(logger) };
+    servers.push(await startHttpServer(view, { ...config.http, ...about }));
     for (const { address } of servers) logger.info({ address }, "listening");
     if (create) await createMissing(config, parts.link);
     logger.info({ table: config.table, relays: parts.handlers.map(({ type }) => type) }, "reading the stream");

@@ -1,19 +1,26 @@
+import { type AccessConfig, NO_ACCESS_RULES } from "../config/access-config.ts";
 import type { DynamoDbRunConfig } from "../config/dynamodb-config.ts";
+import { type EffectiveSetting, effectiveSettings } from "../config/effective-settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 import { BrokerCheck, unreachableOf } from "../http/broker-check.ts";
 import { DatabaseCheck } from "../http/database-check.ts";
 import { type Health, healthOf, type Readiness, readinessOf } from "../http/health.ts";
+import { findingsOf, type Overview, type Series } from "../http/overview.ts";
 import type { HttpFaces } from "../http/server.ts";
+import type { Finding } from "../operations/doctor/finding.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
+import type { ListedLog } from "../operations/log-list.ts";
 import type { Backlog } from "../ports/queue-store.ts";
 import { BacklogWatch } from "../telemetry/backlog-watch.ts";
 import { Condition } from "../telemetry/condition.ts";
 import type { Listenable } from "../telemetry/listenable.ts";
 import { Metrics, type PipelineEnds } from "../telemetry/metrics.ts";
 import type { MetricsText } from "../telemetry/metrics-text.ts";
+import { OverviewHistory } from "../telemetry/overview-history.ts";
 import type { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
+import { OverviewView } from "./overview-view.ts";
 import { VERSION } from "./version.ts";
 
 interface ViewOptions {
@@ -40,6 +47,7 @@ export class DynamoDbView implements HttpFaces {
   readonly #pipelines: readonly PipelineEnds[];
   /** By destination. */
   readonly #brokers: ReadonlyMap<string, BrokerCheck>;
+  readonly #overviews: OverviewView;
   readonly redact: (text: string) => string;
   #lastPollMs: number | null = null;
 
@@ -68,6 +76,21 @@ export class DynamoDbView implements HttpFaces {
     events.on("BatchSettled", ({ delivered, pipeline }) => {
       if (delivered > 0) this.#brokers.get(ends.get(pipeline) ?? "")?.delivered();
     });
+    const history = new OverviewHistory(systemClock);
+    history.window.listen(events, (pipeline) => ends.get(pipeline));
+    history.markers.listen(events);
+    this.#overviews = new OverviewView({
+      clock: systemClock,
+      history,
+      questions: null,
+      destinations: [],
+      condition: this.#condition,
+      engine: () => ({ backlog: this.#backlog, pipelines }),
+      health: () => this.health(),
+      unreachable: () => unreachableOf(this.#brokers),
+      redact: this.redact,
+    });
+    void this.#overviews.start();
     this.#condition.listen(events);
     this.#metrics.listen(events);
   }
@@ -103,6 +126,26 @@ export class DynamoDbView implements HttpFaces {
     return readinessOf({ answers, reason: reason === null ? null : this.redact(reason) }, this.#pollFacts());
   }
 
+  overview(): Promise<Overview> {
+    return this.#overviews.overview();
+  }
+
+  series(): Promise<Series> {
+    return this.#overviews.series();
+  }
+
+  async logs(): Promise<readonly ListedLog[]> {
+    return [];
+  }
+
+  async findings(): Promise<readonly Finding[]> {
+    return findingsOf(await this.health());
+  }
+
+  settings(): readonly EffectiveSetting[] {
+    return effectiveSettings(this.#config.read);
+  }
+
   async metrics(accept?: string): Promise<MetricsText> {
     return await this.#metrics.text(accept);
   }
@@ -111,11 +154,12 @@ export class DynamoDbView implements HttpFaces {
     throw new RelayError("CONFIG_INVALID", "The intents are in DynamoDB: the API works on outboxes in a database only");
   }
 
-  adminToken(): string | null {
-    return null;
+  access(): AccessConfig {
+    return NO_ACCESS_RULES;
   }
 
   stop(): void {
+    this.#overviews.stop();
     this.#metrics.stop();
   }
 

@@ -8,6 +8,7 @@ import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
 import { DEFAULT_LIMITS, type Limits } from "../core/limits.ts";
+import type { AttemptRecorder } from "../ports/attempt-recorder.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { QueueStore } from "../ports/queue-store.ts";
 import { createRelay, type Relay, type SourcePolicy } from "../relay/relay.ts";
@@ -34,9 +35,10 @@ export interface EngineParts {
   /** At least one. */
   readonly tables: readonly FoundTable[];
   readonly watch: (ends: PipelineEnds) => StoreWatch;
+  readonly recorder: AttemptRecorder | null;
 }
 
-export function buildEngine({ config, store: outbox, publishers, tables, watch }: EngineParts): Engine {
+export function buildEngine({ config, store: outbox, publishers, recorder, tables, watch }: EngineParts): Engine {
   const backlogs: WatchedBacklog[] = [];
   const pipelines: PipelineEnds[] = [];
   const policies = new Map(tables.map((table) => [sourceName(table), policyOf(table.preset, config.policy)]));
@@ -58,6 +60,7 @@ export function buildEngine({ config, store: outbox, publishers, tables, watch }
     timing: config.timing,
     lanes: config.lanes,
     instanceName: config.instanceName,
+    ...(recorder === null ? {} : { recorder }),
     ...(config.retentionMs === null ? {} : { retentionMs: config.retentionMs }),
   });
   const pollIntervalMs = Math.max(...[...policies.values()].map((policy) => policy.pollIntervalMs));
@@ -89,6 +92,11 @@ function pipelineEnd(destination: string, { routes, sources }: ServiceConfig): s
   const typesOf = (some: readonly RouteConfig[]) => JSON.stringify(some.map(({ types }) => types));
   const isWhole = typesOf(restrictedTo(sources.only, all)) === typesOf(all);
   return isWhole ? destination : `${destination}[${sources.only.toSorted().join(",")}]`;
+}
+
+/** Of a pipeline's end: without the types that a relay for some of them adds to it. */
+export function plainName(destination: string): string {
+  return destination.replace(/\[.*\]$/s, "");
 }
 
 function pipelineCount(config: ServiceConfig, tables: readonly FoundTable[]): number {

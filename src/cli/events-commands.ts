@@ -1,8 +1,9 @@
 import { type Command, Option } from "commander";
 import { EVENT_STATES, type EventFilter, type EventState } from "../operations/event-filter.ts";
 import type { ListedEvent } from "../operations/event-list.ts";
-import type { ShownEvent } from "../operations/event-show.ts";
+import { eventText } from "./event-text.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
+import { eventFilterOf, FILTER_HELP } from "./filter-argument.ts";
 import { textTable } from "./text-table.ts";
 
 interface FilterFlags {
@@ -28,13 +29,14 @@ export const outputOption = () => new Option("-o, --output <form>").choices(["te
 export function addEventsCommands(program: Command, end: End): void {
   const events = program.command("events").description("look at events in the outbox tables");
   withFilter(events.command("list").description("the newest first"))
+    .argument("[filter...]", FILTER_HELP)
     .option("--limit <number>", "events on a page, at most 500", "50")
     .option("--cursor <text>", "go on behind a page, as that page said")
     .addOption(outputOption())
-    .action(async (flags: ListFlags) => end(await list(flags)));
+    .action(async (words: string[], flags: ListFlags) => end(await list(words, flags)));
   events
     .command("show")
-    .description("one event: its row, headers, payload, state, every failed attempt and what waits behind it")
+    .description("one event: its row, headers, payload, state, its attempts with their times, and what waits behind it")
     .argument("<id>")
     .option("--source <schema.table>", "where several sources have this id")
     .option("--raw", "the payload's bytes and nothing else")
@@ -43,8 +45,9 @@ export function addEventsCommands(program: Command, end: End): void {
       end(await show(id, flags)),
     );
   withFilter(events.command("tail").description("follow new events and what becomes of them, until Ctrl-C"))
+    .argument("[filter...]", FILTER_HELP)
     .addOption(outputOption())
-    .action(async (flags: FilterFlags & { output: "text" | "json" }) => end(await tail(flags)));
+    .action(async (words: string[], flags: FilterFlags & { output: "text" | "json" }) => end(await tail(words, flags)));
 }
 
 function withFilter(command: Command): Command {
@@ -61,7 +64,7 @@ function withFilter(command: Command): Command {
 
 function filterOf({ source, type, key, correlation, id, state, since, until }: FilterFlags): EventFilter {
   const times = { since: timeOf("--since", since), until: timeOf("--until", until) };
-  return { source, type, key, correlationId: correlation, id, state, ...times };
+  return { source, type, key, correlationId: correlation, ids: id === undefined ? undefined : [id], state, ...times };
 }
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -80,15 +83,18 @@ export function limitOf(text: string): number {
   throw new Exit(EXIT.usage, [`--limit is ${JSON.stringify(text)}: write a number from 1 to 500`]);
 }
 
-async function list(flags: ListFlags): Promise<number> {
-  const filter = filterOf(flags);
+async function list(words: readonly string[], flags: ListFlags): Promise<number> {
+  const filter = await eventFilterOf(words, filterOf(flags));
   const limit = limitOf(flags.limit);
   const { withTarget } = await import("./operation-target.ts");
   const { listEvents } = await import("../operations/event-list.ts");
   return await withTarget(async (target) => {
     const page = await listEvents(target, filter, { limit, cursor: flags.cursor });
     for (const { source, reason } of page.broken) process.stderr.write(`${source} cannot be read: ${reason}\n`);
-    if (flags.output === "json") printJson({ events: page.events, cursor: page.cursor });
+    for (const { source, upTo } of page.covered.filter(({ isComplete }) => !isComplete)) {
+      process.stderr.write(`${source} was searched back to ${upTo ?? "?"}\n`);
+    }
+    if (flags.output === "json") printJson({ events: page.events, cursor: page.cursor, covered: page.covered });
     else {
       process.stdout.write(page.events.length === 0 ? "" : textTable(HEAD, page.events.map(cells)));
       if (page.events.length === 0) process.stderr.write("no such event\n");
@@ -120,7 +126,7 @@ async function show(id: string, flags: { source?: string; raw?: boolean; output:
   const { withTarget } = await import("./operation-target.ts");
   const { eventPayload, showEvent } = await import("../operations/event-show.ts");
   return await withTarget(async (target) => {
-    const found = await showEvent(target, id, flags.source);
+    const found = await showEvent(target, id, { source: flags.source });
     const event = requireOne(id, found);
     if (flags.raw) for await (const piece of eventPayload(target, id, event.source)) process.stdout.write(piece);
     else if (flags.output === "json") printJson(event);
@@ -139,27 +145,8 @@ function requireOne<Item extends { readonly source: string }>(id: string, found:
   throw new Exit(EXIT.usage, [`${id} is in ${sources.join(" and in ")}: add --source`]);
 }
 
-function eventText(event: ShownEvent): string {
-  const { followers, headers, hold, payload } = event;
-  const behind = followers === null ? "" : `${followers.count}${followers.isMore ? " and more" : ""} wait behind it`;
-  const lines = [
-    ["id", event.id],
-    ["source", event.source],
-    ["type", event.type],
-    ["key", event.key ?? "-"],
-    ["correlation", event.correlationId ?? "-"],
-    ["created", event.createdAt ?? "-"],
-    ["state", [event.state, event.parkedBehind && `behind ${event.parkedBehind}`, behind].filter(Boolean).join(", ")],
-    ...(event.nextAttemptAt === null ? [] : [["next", event.nextAttemptAt]]),
-    ...Object.entries(headers).map(([name, value]) => ["header", `${name}: ${value}`]),
-    ...(hold?.errors ?? []).map(({ at, attempt, reason }) => [`attempt ${attempt}`, `${at}  ${reason}`]),
-    ["payload", `${payload.bytes} bytes, ${payload.encoding}${payload.isTruncated ? ", cut" : ""}`],
-  ];
-  return `${lines.map(([name = "", value = ""]) => `${name.padEnd(12)}${value}`).join("\n")}\n${payload.text}\n`;
-}
-
-async function tail(flags: FilterFlags & { output: "text" | "json" }): Promise<number> {
-  const filter = filterOf(flags);
+async function tail(words: readonly string[], flags: FilterFlags & { output: "text" | "json" }): Promise<number> {
+  const filter = await eventFilterOf(words, filterOf(flags));
   const { withTarget } = await import("./operation-target.ts");
   const { tailEvents } = await import("../operations/event-tail.ts");
   const { systemClock } = await import("../core/clock.ts");

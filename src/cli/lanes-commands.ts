@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { ListedLane } from "../operations/lane-list.ts";
 import { durationMs } from "./duration.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
-import { meantBy } from "./pause-commands.ts";
+import { meantBy, userName } from "./pause-commands.ts";
 import { countBar } from "./progress.ts";
 import { textTable } from "./text-table.ts";
 
@@ -73,7 +73,8 @@ async function set(name: string, number: string, timeoutMs: number): Promise<num
     const bar = countBar(process.stderr);
     try {
       const onWait = (owned: number) => bar.show(pipeline.lanes - owned, pipeline.lanes);
-      const { before, after } = await changeLaneCount(target, pipeline, Number(number), { timeoutMs, onWait });
+      const options = { timeoutMs, onWait, author: { by: userName() } };
+      const { before, after } = await changeLaneCount(target, pipeline, Number(number), options);
       process.stdout.write(
         before === after
           ? `${pipeline.pipeline}: has ${after} lanes already\n`

@@ -10,8 +10,10 @@ import { addDynamoDbCommands } from "./dynamodb-commands.ts";
 import { addEventsCommands } from "./events-commands.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
 import { addInitCommand } from "./init-command.ts";
+import { addKeysCommands } from "./keys-commands.ts";
 import type { MigrateAction } from "./migrate-command.ts";
 import { addOperationsCommands } from "./operations-commands.ts";
+import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestsCommands } from "./requests-commands.ts";
 import { VERSION } from "./version.ts";
 
@@ -76,6 +78,8 @@ export function commands(end: End): Command {
   addOperationsCommands(program, end);
   addEventsCommands(program, end);
   addDlqCommands(program, end);
+  addReplayCommands(program, end);
+  addKeysCommands(program, end);
   addRequestsCommands(program, end);
   addDynamoDbCommands(program, end);
   addConfigCommands(program, end);
@@ -92,6 +96,7 @@ function requireAction(action: string): MigrateAction {
 /** Codes of errors that a person mends in the settings, the grants or the schema. */
 const TO_BE_MENDED: ReadonlySet<string> = new Set([
   "CONFIG_INVALID",
+  "CONFLICT",
   "SCHEMA_MISSING",
   "SCHEMA_OLDER",
   "SCHEMA_NEWER",

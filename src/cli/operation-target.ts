@@ -2,6 +2,7 @@ import { columnsConfig } from "../config/columns-config.ts";
 import { ConfigProblems } from "../config/config-problems.ts";
 import { loadDatabaseConfig, loadSettings } from "../config/load-config.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
+import { shownRules } from "../operations/redact-shown.ts";
 import { configSources } from "./config-sources.ts";
 import { withDatabase } from "./with-database.ts";
 
@@ -12,5 +13,7 @@ export async function withTarget(work: (target: OperationTarget) => Promise<numb
   const problems: string[] = [];
   const columns = columnsConfig(settings.OUTBOX_COLUMNS, problems);
   if (problems.length > 0) throw new ConfigProblems(problems);
-  return await withDatabase(options, (database) => work({ database, columns }));
+  return await withDatabase(options, (database) =>
+    work({ database, columns, shown: shownRules(settings.REDACT ?? []) }),
+  );
 }

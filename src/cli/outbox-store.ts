@@ -1,5 +1,6 @@
 import type { FoundTable } from "../config/find-tables.ts";
 import type { LogFigure } from "../operations/log-figures.ts";
+import type { RelayQuestions } from "../operations/overview/relay-figures.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
 
 /** Where the service's events wait: what it asks of the place as a whole. The rest of it never knows which one it is. */
@@ -17,6 +18,8 @@ export interface OutboxStore {
   upkeep(tables: readonly FoundTable[]): Promise<readonly Remark[]>;
   /** Of those that read logs. */
   logFigures(): Promise<readonly LogFigure[]>;
+  /** What all instances together do; null where the place does not know it. */
+  readonly questions: RelayQuestions | null;
   close(): Promise<void>;
 }
 

@@ -42,7 +42,7 @@ async function changeAll(verb: "pause" | "resume", name: string | undefined, fla
     const changes =
       verb === "pause"
         ? await pausePipelines(database, meant, { by: userName(), reason: flags.reason })
-        : await resumePipelines(database, meant);
+        : await resumePipelines(database, meant, { by: userName() });
     for (const { pipeline, hasChanged } of changes) process.stdout.write(`${pipeline}: ${toldAs(verb, hasChanged)}\n`);
     return EXIT.ok;
   });

@@ -4,6 +4,7 @@ import type { ServiceConfig } from "../config/service-config.ts";
 import { logFigures } from "../operations/log-figures.ts";
 import { openLogSource } from "../operations/log-source.ts";
 import { createManaged, upkeepManaged } from "../operations/managed-upkeep.ts";
+import { relayQuestions } from "../operations/overview/relay-figures.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
 import { migrateUp, requireSchema } from "../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../postgres/pool.ts";
@@ -53,6 +54,7 @@ export function postgresOutboxStore(config: ServiceConfig): OutboxStore {
       for (const table of managedIn(tables)) for (const it of await upkeepManaged(database, table)) tell(it);
       return remarks.splice(0);
     },
+    questions: relayQuestions(database),
     logFigures: () => logFigures(database, config.retentionMs),
     close: () => database.close(),
   };

@@ -16,6 +16,7 @@ export function redisOutboxStore({ name, schema, url }: RedisStoreConfig): Outbo
     source: ({ schema: group, table }) => redisSource({ url, name: table, sourceName: `${group}.${table}` }),
     upkeep: async () => [],
     logFigures: async () => [],
+    questions: null,
     close: () => outbox.close(),
   };
 }

@@ -40,6 +40,11 @@ export class CurrentSettings {
     return new CurrentSettings(read, await checkedService(read));
   }
 
+  /** What was read, with the origin of each value. */
+  get read(): ReadSettings {
+    return this.#read;
+  }
+
   get config(): ServiceConfig {
     return this.#config;
   }

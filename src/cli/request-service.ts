@@ -2,6 +2,7 @@ import type { RequestsConfig } from "../config/requests-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock, systemRandom } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
+import { examineRequests } from "../operations/doctor/requests-check.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
 import type { EventLog } from "../ports/event-log.ts";
 import type { RequestGroup, RequestQueue } from "../ports/request-queue.ts";
@@ -12,6 +13,7 @@ import { type PositionCopy, RequestRelay } from "../requests/request-relay.ts";
 import { CheckpointStream } from "../sources/kurrentdb/kurrentdb-checkpoint.ts";
 import { kurrentdbLog } from "../sources/kurrentdb/kurrentdb-source.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { OverviewHistory } from "../telemetry/overview-history.ts";
 import { MetricsPush } from "../telemetry/push/metrics-push.ts";
 import type { PushTally } from "../telemetry/push-tally.ts";
 import { logRequests } from "../telemetry/request-log.ts";
@@ -26,6 +28,7 @@ interface RequestServiceOptions {
   readonly requests: RequestsConfig;
   readonly logger: Logger;
   readonly pushes: PushTally;
+  readonly history: OverviewHistory;
 }
 
 /** The relay of an event store as a service: one small relay per context, over one connection to each server. */
@@ -48,7 +51,11 @@ export class RequestService implements RunningService {
     this.#queue = bullmqRequestQueue(requests.queue);
     this.#metrics = new RequestMetrics(VERSION, requests.groups);
     const pings = { pingLog: () => this.#log.ping(), pingQueue: () => this.#queue.ping() };
-    this.#view = new RequestView(config, this.#metrics, pings);
+    this.#view = new RequestView(config, this.#metrics, {
+      ...pings,
+      history: options.history,
+      examine: () => examineRequests({ log: this.#log, queue: this.#queue, groups: requests.groups }),
+    });
     const count = {
       dispatched: () => {
         this.#dispatched += 1;
@@ -63,8 +70,8 @@ export class RequestService implements RunningService {
     return this.#view.faces;
   }
 
-  get adminToken(): string | null {
-    return this.#options.config.adminToken;
+  get access(): ServiceConfig["access"] {
+    return this.#options.config.access;
   }
 
   async run(): Promise<void> {

@@ -1,7 +1,11 @@
+import { effectiveSettings } from "../config/effective-settings.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
+import { systemClock } from "../core/clock.ts";
 import { reasonOf, stackOf } from "../core/errors.ts";
 import { accessText } from "../http/guard.ts";
 import { type HttpFaces, type HttpServer, startHttpServer, startMetricsServer } from "../http/server.ts";
+import { OverviewHistory } from "../telemetry/overview-history.ts";
+import { answerFailed } from "./answer-failed.ts";
 import { EXIT } from "./exit.ts";
 import { inTime } from "./in-time.ts";
 import { Log } from "./log.ts";
@@ -28,21 +32,23 @@ export async function runCommand({ once = false, migrate = false, adapt = asItIs
   const log = new Log(config);
   const { logger, pushes } = log;
   for (const warning of config.warnings) logger.warn(warning);
+  const history = new OverviewHistory(systemClock);
   const open = (of: ServiceConfig): RunningService =>
     of.requests === null
-      ? new Service({ config: of, logger, pushes, migrate, once })
-      : new RequestService({ config: of, requests: of.requests, logger, pushes });
-  const faces = new CurrentService(open(config));
+      ? new Service({ config: of, logger, pushes, migrate, once, history })
+      : new RequestService({ config: of, requests: of.requests, logger, pushes, history });
+  const faces = new CurrentService(open(config), settings);
   const signals = new Signals();
   const servers: HttpServer[] = [];
   try {
     if (once) return await drain(faces.current, signals);
-    servers.push(await startHttpServer(faces, { ...config.http, service: config.service, version: VERSION }));
+    const about = { service: config.service, version: VERSION, failed: answerFailed(logger) };
+    servers.push(await startHttpServer(faces, { ...config.http, ...about }));
     const { metricsPort } = config.telemetry;
     if (metricsPort !== null) servers.push(await startMetricsServer(faces, { ...config.http, port: metricsPort }));
     for (const { address } of servers) logger.info({ address }, "listening");
-    logger.info(accessText({ host: config.http.host, adminToken: config.adminToken }));
-    const signal = await serve(faces, signals, log, settings, (next) => open(adapt(next)));
+    logger.info(accessText(config.http.host, config.access));
+    const signal = await serve(faces, signals, log, settings, history, (next) => open(adapt(next)));
     logger.info({ signal }, "stopping: what is in flight is finished");
     return EXIT.ok;
   } catch (error) {
@@ -74,6 +80,7 @@ async function serve(
   signals: Signals,
   log: Log,
   settings: CurrentSettings,
+  history: OverviewHistory,
   open: (config: ServiceConfig) => RunningService,
 ): Promise<string> {
   for (;;) {
@@ -85,6 +92,7 @@ async function serve(
       const next = await reloaded(settings, log);
       if (next === null) continue;
       await faces.current.stop();
+      history.markers.note("the settings were read again");
       faces.current = open(next);
       break;
     }
@@ -111,15 +119,22 @@ async function reloaded(settings: CurrentSettings, log: Log): Promise<ServiceCon
 /** What the HTTP server shows is the service of the moment. */
 class CurrentService implements HttpFaces {
   current: RunningService;
+  readonly #settings: CurrentSettings;
 
-  constructor(service: RunningService) {
+  constructor(service: RunningService, settings: CurrentSettings) {
     this.current = service;
+    this.#settings = settings;
   }
 
   health = () => this.current.view.health();
   readiness = () => this.current.view.readiness();
+  overview = () => this.current.view.overview();
+  series = () => this.current.view.series();
+  logs = () => this.current.view.logs();
+  findings = () => this.current.view.findings();
+  settings = () => effectiveSettings(this.#settings.read);
   metrics = (accept?: string) => this.current.view.metrics(accept);
   operations = () => this.current.operations();
-  adminToken = () => this.current.adminToken;
+  access = () => this.current.access;
   redact = (text: string) => this.current.view.redact(text);
 }

@@ -4,19 +4,24 @@ import type { ServiceConfig } from "../config/service-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
+import { shownRules } from "../operations/redact-shown.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import { openDatabase } from "../postgres/pool.ts";
+import type { BudgetedRecorder } from "../telemetry/attempt-recorder.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { OverviewHistory } from "../telemetry/overview-history.ts";
 import { MetricsPush } from "../telemetry/push/metrics-push.ts";
 import type { PushTally } from "../telemetry/push-tally.ts";
 import { redactor } from "../telemetry/redaction.ts";
 import { Repeats } from "../telemetry/repeats.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import { buildEngine, type Engine, type EngineParts, requireRoutes, routesOf } from "./engine.ts";
+import { openRecorder } from "./open-recorder.ts";
 import type { OutboxStore } from "./outbox-store.ts";
 import { postgresOutboxStore } from "./postgres-outbox-store.ts";
 import { redisOutboxStore } from "./redis-outbox-store.ts";
+import { ReplayService } from "./replay-service.ts";
 import { runOnce } from "./run-once.ts";
 import type { OnceResult, RunningService } from "./running-service.ts";
 import { ServiceView } from "./service-view.ts";
@@ -26,6 +31,8 @@ interface ServiceOptions {
   readonly config: ServiceConfig;
   readonly logger: Logger;
   readonly pushes: PushTally;
+  /** Lives on when another service takes the place of this one. */
+  readonly history: OverviewHistory;
   readonly migrate: boolean;
   /** A run for what is there and no more: it does not wait for a database, nor look for new tables. */
   readonly once: boolean;
@@ -50,17 +57,25 @@ export class Service implements RunningService {
   #mayUseTransactions = false;
   #flushLogs: () => void = () => {};
   readonly #metricsPush: MetricsPush | null;
+  readonly #recorder: BudgetedRecorder | null;
   #tracing: Tracing | null = null;
   #stopped: Promise<void> | null = null;
   #operations: OperationTarget | null = null;
+  readonly #replays: ReplayService;
   readonly #remarks = new Repeats(systemClock, 3_600_000);
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     const { config } = options;
     this.#store = openStore(config);
-    this.view = new ServiceView(config, this.#store, options.pushes);
+    this.#recorder = openRecorder(config);
+    this.view = new ServiceView(config, this.#store, {
+      ...options,
+      recorder: this.#recorder,
+      target: () => this.operations(),
+    });
     this.#metricsPush = this.#openMetricsPush();
+    this.#replays = new ReplayService(() => this.operations(), options.logger);
     this.#fatal.promise.catch(() => {});
   }
 
@@ -75,8 +90,10 @@ export class Service implements RunningService {
 
   /** Delivers until stopped. Rejects when only a person can help. */
   async run(): Promise<void> {
+    void this.view.overviews.start();
     const engine = await this.prepare();
     await engine?.relay.start();
+    if (this.#options.config.store === null) this.#replays.start();
     await Promise.race([this.#lookForTables(), this.#fatal.promise]);
   }
 
@@ -99,12 +116,13 @@ export class Service implements RunningService {
     this.#operations ??= {
       database: openDatabase({ ...database, applicationName: "outbox-relay api", connectionsMax: 2 }),
       columns: sources.columns,
+      shown: shownRules(this.#options.config.record.redact),
     };
     return this.#operations;
   }
 
-  get adminToken(): string | null {
-    return this.#options.config.adminToken;
+  get access(): ServiceConfig["access"] {
+    return this.#options.config.access;
   }
 
   async #requireSchema(): Promise<void> {
@@ -155,7 +173,8 @@ export class Service implements RunningService {
       return null;
     }
     const watch: EngineParts["watch"] = (ends) => this.view.watch(ends);
-    const engine = buildEngine({ config, store: this.#store, publishers, tables, watch });
+    const recorder = this.#recorder;
+    const engine = buildEngine({ config, store: this.#store, publishers, recorder, tables, watch });
     this.#engine = engine;
     this.view.show(engine);
     this.#listen(engine);
@@ -275,8 +294,8 @@ export class Service implements RunningService {
 
   async #stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#letGo();
-    await Promise.all([this.#tracing?.stop(), this.#metricsPush?.stop()]);
+    await Promise.all([this.#replays.stop(), this.#letGo()]);
+    await Promise.all([this.#tracing?.stop(), this.#metricsPush?.stop(), this.#recorder?.stop()]);
     this.view.stop();
     // A question that takes long must keep neither the end waiting nor a reload: it is read-only, or done on its own.
     void this.#operations?.database.close();

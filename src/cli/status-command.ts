@@ -44,7 +44,7 @@ function show(status: Status, { output, watch = false }: StatusOptions): void {
 function statusText({ instances, pipelines, problems, relaySchema, schemaVersion }: Status): string {
   const rows = pipelines.map((it) => [
     it.pipeline,
-    it.pause !== null ? "paused" : it.isServed ? "running" : "not served",
+    it.state,
     it.delivery,
     `${it.ownedLanes} owned, ${it.freeLanes} free`,
     it.pending === null ? "?" : `${it.isEstimate ? "about " : ""}${it.pending}`,
@@ -58,12 +58,18 @@ function statusText({ instances, pipelines, problems, relaySchema, schemaVersion
   const pauses = pipelines.flatMap(({ pause, pipeline }) =>
     pause === null ? [] : [`${pipeline} is paused since ${pause.at} by ${pause.by}${whyText(pause.reason)}\n`],
   );
+  const limits = pipelines.flatMap(({ limit, pipeline }) =>
+    limit === null
+      ? []
+      : [`${pipeline} is limited to ${limit.perSecond}/s for each relay by ${limit.by}${whyText(limit.reason)}\n`],
+  );
   return [
     pipelines.length === 0 ? "No pipeline yet: no relay has run here.\n" : textTable(head, rows),
     "\n",
     instances.length === 0 ? "No living instance.\n" : textTable(["INSTANCE", "ID", "LANES", "LEASE LEFT"], living),
     `\nSchema ${relaySchema}, version ${schemaVersion}\n`,
     ...pauses,
+    ...limits,
     ...problems.map((problem) => `! ${problem}\n`),
   ].join("");
 }

@@ -1,16 +1,38 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessText, requireAccess } from "./guard.ts";
+import { type AccessConfig, NO_ACCESS_RULES, tokenDigest } from "../config/access-config.ts";
+import { sessionCookie } from "./auth/session.ts";
+import { accessText, Guard } from "./guard.ts";
 import { HttpError } from "./http-error.ts";
+import type { Role } from "./identity.ts";
 
-const HERE = { host: "127.0.0.1", adminToken: null };
-const ABROAD = { host: "0.0.0.0", adminToken: null };
-const GUARDED = { host: "0.0.0.0", adminToken: "s3cret" };
+const TOKENS: AccessConfig = {
+  ...NO_ACCESS_RULES,
+  tokens: [
+    { name: "admin", role: "admin", maySeePayloads: true, digest: tokenDigest("s3cret") },
+    { name: "ann", role: "viewer", maySeePayloads: false, digest: tokenDigest("ann's own") },
+  ],
+};
 
-function codeOf(rules: typeof HERE | typeof GUARDED, headers: Record<string, string>, method = "GET"): string {
+function guardOf(host: string, access: AccessConfig = NO_ACCESS_RULES) {
+  const time = { nowMs: 1_000_000 };
+  const refusals: string[] = [];
+  const clock = { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} };
+  const refused = ({ address }: { address: string }) => void refusals.push(address);
+  return { guard: new Guard({ host, access: () => access, clock, refused }), time, refusals };
+}
+
+interface Question {
+  readonly method?: string;
+  readonly role?: Role;
+  readonly address?: string;
+}
+
+function codeOf(guard: Guard, headers: Record<string, string>, question: Question = {}): string {
+  const { method = "GET", role = "viewer", address = "192.0.2.7" } = question;
   try {
-    requireAccess(rules, { method, headers });
-    return "let in";
+    guard.requireOwnPage({ method, headers });
+    return `let in as ${guard.admit({ method, headers, address }, role).name}`;
   } catch (error) {
     assert.ok(error instanceof HttpError);
     return `${error.status} ${error.code}`;
@@ -18,42 +40,41 @@ function codeOf(rules: typeof HERE | typeof GUARDED, headers: Record<string, str
 }
 
 test("G4 on this machine alone the API is open under this machine's names, not under one that a page made up", () => {
+  const { guard } = guardOf("127.0.0.1");
   for (const host of ["127.0.0.1:3012", "localhost:3012", "LOCALHOST", "[::1]:3012", "127.0.0.1"]) {
-    assert.equal(codeOf(HERE, { host }), "let in", host);
+    assert.equal(codeOf(guard, { host }, { role: "admin" }), "let in as local", host);
   }
-  for (const host of [
-    "evil.example:3012",
-    "127.0.0.1.evil.example",
-    "localhost.evil.example:3012",
-    "",
-    "10.0.0.1",
-    "a:b",
-  ]) {
-    assert.equal(codeOf(HERE, { host }), "403 HOST_UNKNOWN", host);
+  const names = ["evil.example:3012", "127.0.0.1.evil.example", "localhost.evil.example:3012", "", "10.0.0.1", "a:b"];
+  for (const host of names) {
+    assert.equal(codeOf(guard, { host }), "403 HOST_UNKNOWN", host);
+    assert.equal(codeOf(guard, { host, "x-forwarded-host": "localhost" }), "403 HOST_UNKNOWN", host);
   }
-  assert.equal(codeOf({ ...HERE, host: "::1" }, { host: "[::1]:3012" }), "let in");
+  assert.equal(codeOf(guardOf("::1").guard, { host: "[::1]:3012" }), "let in as local");
 });
 
-test("G4 beyond this machine the API is off without a token, and open to whoever sends it", () => {
+test("G4 beyond this machine the API is off without a token, and open to whoever sends one, by its role", () => {
   const host = "relay.internal:3012";
-  assert.equal(codeOf(ABROAD, { host }), "403 API_OFF");
-  assert.equal(codeOf(ABROAD, { host, authorization: "Bearer undefined" }), "403 API_OFF");
-  assert.equal(codeOf(GUARDED, { host, authorization: "Bearer s3cret" }), "let in");
+  const { guard: off } = guardOf("0.0.0.0");
+  assert.equal(codeOf(off, { host }), "403 API_OFF");
+  assert.equal(codeOf(off, { host, authorization: "Bearer undefined" }), "403 API_OFF");
+  const { guard } = guardOf("0.0.0.0", TOKENS);
+  assert.equal(codeOf(guard, { host, authorization: "Bearer s3cret" }, { role: "admin" }), "let in as admin");
+  assert.equal(codeOf(guard, { host, authorization: "bearer ann's own" }), "let in as ann");
+  assert.equal(codeOf(guard, { host, authorization: "Bearer ann's own" }, { role: "operator" }), "403 ROLE_MISSING");
   for (const authorization of ["", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret"]) {
-    assert.equal(codeOf(GUARDED, { host, authorization }), "401 UNAUTHORIZED", authorization);
+    assert.equal(codeOf(guard, { host, authorization }), "401 UNAUTHORIZED", authorization);
   }
-  assert.equal(
-    codeOf({ ...HERE, adminToken: "s3cret" }, { host: "localhost" }),
-    "401 UNAUTHORIZED",
-    "asked for, so needed",
-  );
+  const { guard: here } = guardOf("127.0.0.1", TOKENS);
+  assert.equal(codeOf(here, { host: "localhost" }), "401 UNAUTHORIZED", "asked for, so needed");
 });
 
-test("G4 another site's page cannot change anything, with or without the token", () => {
+test("G4 CSRF: another site's page cannot change anything, with or without the token", () => {
   const host = "127.0.0.1:3012";
   const authorization = "Bearer s3cret";
-  for (const rules of [HERE, GUARDED]) {
-    const post = (headers: Record<string, string>) => codeOf(rules, { host, authorization, ...headers }, "POST");
+  for (const access of [NO_ACCESS_RULES, TOKENS]) {
+    const { guard } = guardOf("127.0.0.1", access);
+    const post = (headers: Record<string, string>) =>
+      codeOf(guard, { host, authorization, ...headers }, { method: "POST" }).replace(/ as .*/, "");
     assert.equal(post({}), "let in", "a program that is no browser");
     assert.equal(post({ origin: "http://127.0.0.1:3012", "sec-fetch-site": "same-origin" }), "let in");
     assert.equal(post({ origin: "https://evil.example" }), "403 CROSS_SITE");
@@ -61,12 +82,101 @@ test("G4 another site's page cannot change anything, with or without the token",
     assert.equal(post({ origin: "null" }), "403 CROSS_SITE");
     assert.equal(post({ "sec-fetch-site": "cross-site" }), "403 CROSS_SITE");
     assert.equal(post({ "sec-fetch-site": "same-site" }), "403 CROSS_SITE");
+    const lie = { origin: "https://evil.example", "x-forwarded-host": "evil.example" };
+    assert.equal(post(lie), "403 CROSS_SITE", "anybody can say what the proxy says");
   }
 });
 
+test("G4 CSRF behind a proxy: PUBLIC_URL is the one outside address whose pages may act", () => {
+  const { guard } = guardOf("0.0.0.0", { ...TOKENS, publicOrigin: "https://relay.example.org" });
+  const post = (origin: string) =>
+    codeOf(guard, { host: "10.0.0.3:3012", origin, authorization: "Bearer s3cret" }, { method: "POST" });
+  assert.equal(post("https://relay.example.org"), "let in as admin");
+  assert.equal(post("http://relay.example.org"), "403 CROSS_SITE");
+  assert.equal(post("https://relay.example.org.evil.example"), "403 CROSS_SITE");
+});
+
+test("G4 ten wrong tokens a minute from one address, then none is looked at; who was right before stays in", () => {
+  const { guard, refusals, time } = guardOf("0.0.0.0", TOKENS);
+  const ask = (token: string, address: string) => codeOf(guard, { authorization: `Bearer ${token}` }, { address });
+  assert.equal(ask("ann's own", "198.51.100.1"), "let in as ann");
+  for (let guess = 0; guess < 10; guess += 1) assert.equal(ask(`guess ${guess}`, "198.51.100.1"), "401 UNAUTHORIZED");
+  assert.equal(ask("guess", "198.51.100.1"), "429 TOO_MANY_FAILURES");
+  assert.equal(ask("s3cret", "198.51.100.1"), "429 TOO_MANY_FAILURES", "a guess that hits tells nothing");
+  assert.equal(ask("ann's own", "198.51.100.1"), "let in as ann");
+  assert.equal(ask("s3cret", "198.51.100.2"), "let in as admin", "others are not concerned");
+  assert.equal(refusals.length, 10);
+  time.nowMs += 60_000;
+  assert.equal(ask("s3cret", "198.51.100.1"), "let in as admin");
+  for (let guess = 0; guess < 10; guess += 1) ask("guess", `2001:db8:0:7::${guess}`);
+  assert.equal(ask("guess", "2001:db8:0:7:ffff::1"), "429 TOO_MANY_FAILURES", "one network of IPv6 is one asker");
+});
+
+test("G4 wrong tokens from ever new addresses do not fill the memory, and the first are forgotten", () => {
+  const { guard } = guardOf("0.0.0.0", TOKENS);
+  const ask = (address: string) => codeOf(guard, { authorization: "Bearer guess" }, { address });
+  for (let guess = 0; guess < 10; guess += 1) ask("198.51.100.1");
+  assert.equal(ask("198.51.100.1"), "429 TOO_MANY_FAILURES");
+  for (let one = 0; one < 10_000; one += 1) ask(`10.0.${one >> 8}.${one & 255}`);
+  assert.equal(ask("198.51.100.1"), "401 UNAUTHORIZED");
+});
+
+test("G4 requests of one identity: twice the rate at once, then the rate, and others are not concerned", () => {
+  const { guard, time } = guardOf("0.0.0.0", TOKENS);
+  const ask = (token: string) => codeOf(guard, { authorization: `Bearer ${token}` });
+  const letIn = (token: string) => {
+    let count = 0;
+    while (ask(token).startsWith("let in")) count += 1;
+    return count;
+  };
+  assert.deepEqual([letIn("s3cret"), letIn("ann's own")], [200, 200]);
+  assert.equal(ask("s3cret"), "429 TOO_MANY_REQUESTS");
+  time.nowMs += 1_000;
+  assert.equal(letIn("s3cret"), 100);
+  time.nowMs += 60_000;
+  assert.equal(letIn("s3cret"), 200);
+});
+
+test("G4 of one identity fifty requests and streams are open at once, and each that ends makes room", () => {
+  const { guard } = guardOf("0.0.0.0", TOKENS);
+  const caller = (token: string) =>
+    guard.identify({ method: "GET", headers: { authorization: `Bearer ${token}` }, address: "192.0.2.7" });
+  const admin = caller("s3cret");
+  const [first, ...others] = Array.from({ length: 50 }, () => guard.enter(admin));
+  assert.throws(() => guard.enter(admin), { status: 429 });
+  const ann = guard.enter(caller("ann's own"));
+  first?.();
+  const last = guard.enter(admin);
+  assert.throws(() => guard.enter(admin), { status: 429 });
+  for (const leave of [...others, last, ann]) leave();
+  assert.equal(Array.from({ length: 50 }, () => guard.enter(admin)).length, 50);
+});
+
+test("G4 an expired session is refused with a code of its own; what a session may is what its token may now", () => {
+  let access = TOKENS;
+  const nowMs = { at: 1_000_000_000 };
+  const clock = { wallMs: () => nowMs.at, monotonicMs: () => nowMs.at, sleep: async () => {} };
+  const guard = new Guard({ host: "0.0.0.0", access: () => access, clock, refused: () => {} });
+  const cookieOf = (name: string) =>
+    sessionCookie(access, { by: "token", name, role: "admin", payloads: true }, {}, nowMs.at).split(";")[0] ?? "";
+  const cookie = cookieOf("ann");
+  const ask = (role: Role = "viewer") => codeOf(guard, { cookie }, { role });
+  assert.equal(ask(), "let in as ann");
+  assert.equal(ask("operator"), "403 ROLE_MISSING", "whatever the session says of itself");
+  assert.equal(codeOf(guard, { cookie: `theme=dark; ${cookie}; other=1` }), "let in as ann");
+  assert.equal(codeOf(guard, { cookie: cookieOf("nobody") }), "401 UNAUTHORIZED");
+  nowMs.at += 12 * 3_600_000 - 1_000;
+  assert.equal(ask(), "let in as ann");
+  nowMs.at += 1_000;
+  assert.equal(ask(), "401 SESSION_EXPIRED");
+  const renewed = cookieOf("ann");
+  assert.equal(codeOf(guard, { cookie: renewed }), "let in as ann");
+  access = { ...TOKENS, tokens: TOKENS.tokens.map((it) => ({ ...it, digest: tokenDigest(`new ${it.name}`) })) };
+  assert.equal(codeOf(guard, { cookie: renewed }), "401 UNAUTHORIZED", "the tokens have changed");
+});
+
 test("G4 the line of the start says which of the three it is", () => {
-  assert.match(accessText(HERE), /open to this machine alone/);
-  assert.match(accessText(ABROAD), /are off: 0\.0\.0\.0 .* no ADMIN_TOKEN is set/);
-  assert.match(accessText(GUARDED), /need the ADMIN_TOKEN/);
-  assert.doesNotMatch(accessText(GUARDED), /s3cret/);
+  assert.match(accessText("127.0.0.1", NO_ACCESS_RULES), /open to this machine alone/);
+  assert.match(accessText("0.0.0.0", NO_ACCESS_RULES), /are off: 0\.0\.0\.0 .* no ADMIN_TOKEN is set/);
+  assert.equal(accessText("0.0.0.0", TOKENS), "API and console need a token (admin, ann)");
 });

@@ -1,103 +1,181 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { type AccessConfig, type AccessToken, tokenDigest } from "../config/access-config.ts";
+import type { Clock } from "../core/clock.ts";
+import { askerOf, FailureLimit, InFlightLimit, RequestLimit } from "./auth/limits.ts";
+import { isLoopback, requireKnownHost, requireSameSite } from "./auth/origin.ts";
+import { sessionOf } from "./auth/session.ts";
 import { HttpError } from "./http-error.ts";
-import type { Identity } from "./identity.ts";
-
-/** Where the server listens, and the token that opens API and console; null where there is none. */
-export interface AccessRules {
-  readonly host: string;
-  readonly adminToken: string | null;
-}
+import { hasRole, type Identity, type Role, viaOf } from "./identity.ts";
 
 /**
- * `open`: only this machine can reach it, and no token was asked for. `token`: whoever sends it may. `off`: others can
- * reach it, and nothing would keep them out.
+ * `open`: only this machine can reach it, and nobody asked for more. `login`: whoever has a token or an account may.
+ * `off`: others can reach it, and nothing would keep them out.
  */
-type AccessMode = "open" | "token" | "off";
+type AccessMode = "open" | "login" | "off";
 
-function accessMode({ host, adminToken }: AccessRules): AccessMode {
-  if (adminToken !== null) return "token";
+function accessMode(host: string, { oidc, tokens }: AccessConfig): AccessMode {
+  if (tokens.length > 0 || oidc !== null) return "login";
   return isLoopback(host) ? "open" : "off";
 }
 
 /** For the log, when the server has started. */
-export function accessText(rules: AccessRules): string {
-  switch (accessMode(rules)) {
-    case "token":
-      return "API and console need the ADMIN_TOKEN";
+export function accessText(host: string, access: AccessConfig): string {
+  switch (accessMode(host, access)) {
+    case "login": {
+      const ways = [
+        ...(access.tokens.length > 0 ? [`a token (${access.tokens.map(({ name }) => name).join(", ")})`] : []),
+        ...(access.oidc === null ? [] : [`an account of ${access.oidc.issuer}`]),
+      ];
+      return `API and console need ${ways.join(" or ")}`;
+    }
     case "open":
       return "API and console are open to this machine alone";
     default:
-      return `API and console are off: ${rules.host} is reached from elsewhere, and no ADMIN_TOKEN is set`;
+      return `API and console are off: ${host} is reached from elsewhere, and no ADMIN_TOKEN is set`;
   }
 }
 
-interface GuardedRequest {
+export interface Asking {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
+  /** Of whoever holds the other end of the connection. */
+  readonly address: string;
 }
 
-/** Throws unless the request may use API and console. */
-export function requireAccess(rules: AccessRules, { method, headers }: GuardedRequest): Identity {
-  const mode = accessMode(rules);
-  if (mode === "off") {
-    const fix = "Set ADMIN_TOKEN and send it as a bearer token, or let the service listen on 127.0.0.1 (HOST).";
-    throw new HttpError(
-      403,
-      "API_OFF",
-      "The API is off: the service listens beyond this machine without a token.",
-      fix,
-    );
+/** An identity, and how it was found out. */
+export interface Caller extends Identity {
+  readonly kind: "local" | "token" | "oidc";
+  /** Of a session. */
+  readonly expiresAt: Date | null;
+}
+
+interface GuardOptions {
+  readonly host: string;
+  /** Of the moment. */
+  access(): AccessConfig;
+  readonly clock: Clock;
+  /** A token was wrong. */
+  refused(asking: Asking): void;
+}
+
+/** Stands before API and console: who asks, whether he may, and whether he asks too much. */
+export class Guard {
+  readonly #options: GuardOptions;
+  readonly #requests: RequestLimit;
+  readonly #failures: FailureLimit;
+  readonly #inFlight = new InFlightLimit();
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    this.#requests = new RequestLimit(options.clock);
+    this.#failures = new FailureLimit(options.clock);
   }
-  if (mode === "token") requireToken(rules.adminToken ?? "", headers.authorization);
-  else requireKnownHost(rules.host, headers.host);
-  if (method !== "GET" && method !== "HEAD") requireSameSite(headers);
-  return { name: mode === "token" ? "admin" : "local", role: "admin", maySeePayloads: true, via: "api" };
+
+  get access(): AccessConfig {
+    return this.#options.access();
+  }
+
+  get mode(): AccessMode {
+    return accessMode(this.#options.host, this.access);
+  }
+
+  /** Throws unless the asker has the role. */
+  admit(asking: Asking, wanted: Role): Caller {
+    const caller = this.identify(asking);
+    if (!hasRole(caller, wanted)) {
+      const what = `This needs the role ${wanted}, and ${caller.name} is ${caller.role}.`;
+      throw new HttpError(403, "ROLE_MISSING", what);
+    }
+    this.slow(`${caller.kind}:${caller.name}`);
+    return caller;
+  }
+
+  /** To be called when the answer has ended. Throws for whoever has too many that have not. */
+  enter({ kind, name }: Caller): () => void {
+    const leave = this.#inFlight.enter(`${kind}:${name}`);
+    if (leave !== null) return leave;
+    throw tooMany("TOO_MANY_REQUESTS", "Too many requests and streams are open at once.", 1);
+  }
+
+  /** Throws for whoever asks more often than the settings allow. */
+  slow(asker: string): void {
+    const waitS = this.#requests.waitS(asker, this.access.requestsPerSecond);
+    if (waitS > 0) throw tooMany("TOO_MANY_REQUESTS", "These are too many requests.", waitS);
+  }
+
+  /** Another site's page must not act in the name of whoever looks at it; neither on what is open to all. */
+  requireOwnPage({ headers, method }: Pick<Asking, "headers" | "method">): void {
+    if (method !== "GET" && method !== "HEAD") requireSameSite(headers, this.access.publicOrigin);
+  }
+
+  /** Throws for whoever is nobody here. */
+  identify(asking: Asking): Caller {
+    const { headers } = asking;
+    const via = viaOf(headers);
+    const { access, mode } = this;
+    if (mode === "off") throw apiOff();
+    if (mode === "open") {
+      requireKnownHost(this.#options.host, headers.host);
+      return { kind: "local", name: "local", role: "admin", maySeePayloads: true, via, expiresAt: null };
+    }
+    if (headers.authorization !== undefined) {
+      const sent = /^Bearer +(.+)$/i.exec(headers.authorization)?.[1] ?? "";
+      return { ...this.tokenOf(asking, sent), kind: "token", via, expiresAt: null };
+    }
+    const session = sessionOf(access, headers, this.#options.clock.wallMs());
+    if (session === null) throw unauthorized("No token came with the request.");
+    if (session.isExpired) {
+      throw new HttpError(401, "SESSION_EXPIRED", "The session has expired.", "Log in again.");
+    }
+    // The browser sends a cookie by itself, whoever wants it to.
+    requireSameSite(headers, access.publicOrigin);
+    const { by, exp, name, payloads, role } = session;
+    return { kind: by, name, role, maySeePayloads: payloads, via, expiresAt: new Date(exp * 1_000) };
+  }
+
+  /** Throws for a wrong one, and after too many wrong ones for every one that was not right from there before. */
+  tokenOf(asking: Asking, sent: string): Omit<AccessToken, "digest"> {
+    if (this.mode === "off") throw apiOff();
+    const asker = askerOf(asking.address);
+    const waitS = this.#failures.waitS(asker);
+    const token = matching(this.access.tokens, sent);
+    if (waitS > 0 && (token === null || !this.#failures.isProven(asker, token.name))) {
+      throw tooMany("TOO_MANY_FAILURES", "Too many wrong tokens came from this address.", waitS);
+    }
+    if (token === null) {
+      this.#failures.failed(asker);
+      this.#options.refused(asking);
+      throw unauthorized("The token is wrong.");
+    }
+    this.#failures.succeeded(asker, token.name);
+    const { maySeePayloads, name, role } = token;
+    return { name, role, maySeePayloads };
+  }
 }
 
-function requireToken(token: string, authorization: string | undefined): void {
-  const sent = /^Bearer +(.+)$/i.exec(authorization ?? "")?.[1] ?? "";
-  // Digests are of one length, which the comparison needs, and tell nothing of the token's.
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  if (sent !== "" && timingSafeEqual(digest(sent), digest(token))) return;
-  const fix = "Send the ADMIN_TOKEN as Authorization: Bearer <token>.";
-  throw new HttpError(401, "UNAUTHORIZED", "The token is missing or wrong.", fix);
+/** All are compared, whichever fits: how long it takes tells nothing. */
+function matching(tokens: readonly AccessToken[], sent: string): AccessToken | null {
+  const digest = tokenDigest(sent);
+  let found: AccessToken | null = null;
+  for (const token of tokens) {
+    if (timingSafeEqual(token.digest, digest)) found = token;
+  }
+  return found;
 }
 
-/** A page whose name is made to point to this machine can ask, but it cannot ask under this machine's name. */
-function requireKnownHost(host: string, header: string | undefined): void {
-  const name = hostOf(header);
-  if (name !== null && (isLoopback(name) || name === host.toLowerCase())) return;
-  const fix = "Use http://127.0.0.1 or http://localhost, or set ADMIN_TOKEN.";
-  throw new HttpError(
-    403,
-    "HOST_UNKNOWN",
-    `The API does not answer under the name ${JSON.stringify(header ?? "")}.`,
-    fix,
-  );
+function apiOff(): HttpError {
+  const what = "The API is off: the service listens beyond this machine without a token.";
+  const fix = "Set ADMIN_TOKEN and send it as a bearer token, or let the service listen on 127.0.0.1 (HOST).";
+  return new HttpError(403, "API_OFF", what, fix);
 }
 
-/** Browsers say where a request comes from; other programs say nothing. */
-function requireSameSite(headers: IncomingHttpHeaders): void {
-  const site = headers["sec-fetch-site"];
-  const isForeignSite = site !== undefined && site !== "same-origin" && site !== "none";
-  const { origin } = headers;
-  const isForeignOrigin = origin !== undefined && originHost(origin) !== headers.host?.toLowerCase();
-  if (!isForeignSite && !isForeignOrigin) return;
-  throw new HttpError(403, "CROSS_SITE", "Another site's page may not change anything here.");
+function unauthorized(what: string): HttpError {
+  const fix = "Send a token as Authorization: Bearer <token>, or log in to the console.";
+  return new HttpError(401, "UNAUTHORIZED", what, fix);
 }
 
-function originHost(origin: string): string | null {
-  return URL.canParse(origin) ? new URL(origin).host : null;
-}
-
-/** `[::1]:3012` and `localhost:3012` without the port. */
-function hostOf(header: string | undefined): string | null {
-  const match = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::\d+)?$/i.exec(header ?? "");
-  return match?.[1]?.toLowerCase().replace(/^\[(.*)\]$/, "$1") ?? null;
-}
-
-function isLoopback(host: string): boolean {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
+function tooMany(code: string, what: string, waitS: number): HttpError {
+  const headers = { "retry-after": String(waitS) };
+  return new HttpError(429, code, what, { fix: `Wait ${waitS} s.`, headers });
 }

@@ -1,37 +1,47 @@
 import { z } from "zod";
 import { ERROR_CATALOGUE, type ErrorCode, isRelayError, reasonOf } from "../core/errors.ts";
 
-/** The one form of every error that the server answers with. */
+export const PROBLEM_TYPE = "application/problem+json";
+
+/** The one form of every error that the server answers with: problem details as RFC 9457 has them. */
 export const errorSchema = z
   .object({
-    error: z.object({
-      code: z.string().describe("Stable, for programs"),
-      message: z.string().describe("What happened, for people"),
-      fix: z.string().optional().describe("What to do about it"),
-    }),
+    type: z.string().describe("urn:outbox-relay:error: and the code"),
+    title: z.string().describe("The code in words"),
+    status: z.int(),
+    detail: z.string().describe("What happened, for people"),
+    code: z.string().describe("Stable, for programs"),
+    fix: z.string().optional().describe("What to do about it"),
   })
-  .meta({ id: "Error" });
+  .meta({ id: "Problem" });
 
-type ErrorBody = z.output<typeof errorSchema>;
+type Problem = z.output<typeof errorSchema>;
+
+interface Refinements {
+  readonly fix?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 /** An answer that is no success, thrown from wherever it is found out. */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
   readonly fix: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, code: string, message: string, fix?: string) {
+  constructor(status: number, code: string, message: string, more: string | Refinements = {}) {
     super(message);
+    const { fix, headers = {} } = typeof more === "string" ? { fix: more } : more;
     this.name = "HttpError";
     this.status = status;
     this.code = code;
     this.fix = fix;
+    this.headers = headers;
   }
 }
 
 /** What a caller did wrong is told by 4xx, what the database did by 503: then the same question may be asked again. */
 const STATUS_BY_CODE: Partial<Record<ErrorCode, number>> = {
-  CONFIG_INVALID: 400,
   DATABASE_UNREACHABLE: 503,
   DATABASE_BUSY: 503,
   DATABASE_REFUSED: 503,
@@ -39,6 +49,7 @@ const STATUS_BY_CODE: Partial<Record<ErrorCode, number>> = {
   SCHEMA_OLDER: 503,
   SCHEMA_NEWER: 503,
   GRANT_MISSING: 503,
+  CONFLICT: 409,
 };
 
 const BY_FASTIFY: Readonly<Record<number, string>> = {
@@ -48,24 +59,53 @@ const BY_FASTIFY: Readonly<Record<number, string>> = {
   415: "CONTENT_TYPE_UNSUPPORTED",
 };
 
-export function errorAnswer(error: unknown): { readonly status: number; readonly body: ErrorBody } {
-  if (error instanceof HttpError) return answer(error.status, error.code, error.message, error.fix);
-  if (isRelayError(error)) {
-    const { code, message } = error;
-    const isAsked = code === "CONFIG_INVALID";
-    const what = message.slice(0, Math.max(0, message.lastIndexOf(` [${code}]`))) || message;
-    return answer(
-      STATUS_BY_CODE[code] ?? 500,
-      isAsked ? "BAD_REQUEST" : code,
-      what,
-      isAsked ? undefined : ERROR_CATALOGUE[code].fix,
-    );
-  }
-  const status = (error as { readonly statusCode?: number } | null)?.statusCode ?? 500;
-  if (status < 500) return answer(status, BY_FASTIFY[status] ?? "BAD_REQUEST", reasonOf(error));
-  return answer(500, "INTERNAL", reasonOf(error), "Look at the service's log, and tell its makers.");
+/** Answers quote what was asked, and that may be long. */
+const DETAIL_CHARACTERS_MAX = 2_000;
+
+/** What servers said is quoted in it, hence `redact`. */
+export function problemOf(error: unknown, redact: (text: string) => string = (text) => text): Problem {
+  const { status, code, what, fix } = factsOf(error);
+  const detail = what.length > DETAIL_CHARACTERS_MAX ? `${what.slice(0, DETAIL_CHARACTERS_MAX)}...` : what;
+  return {
+    type: `urn:outbox-relay:error:${code}`,
+    title: titleOf(code),
+    status,
+    detail: redact(detail),
+    code,
+    ...(fix === undefined ? {} : { fix: redact(fix) }),
+  };
 }
 
-function answer(status: number, code: string, message: string, fix?: string) {
-  return { status, body: { error: { code, message, ...(fix === undefined ? {} : { fix }) } } };
+interface Facts {
+  readonly status: number;
+  readonly code: string;
+  readonly what: string;
+  readonly fix?: string | undefined;
+}
+
+function factsOf(error: unknown): Facts {
+  if (error instanceof HttpError) {
+    return { status: error.status, code: error.code, what: error.message, fix: error.fix };
+  }
+  if (isRelayError(error)) {
+    const { code, message } = error;
+    const what = message.slice(0, Math.max(0, message.lastIndexOf(` [${code}]`))) || message;
+    if (code === "CONFIG_INVALID" || isUnstorable(error.cause)) return { status: 400, code: "BAD_REQUEST", what };
+    return { status: STATUS_BY_CODE[code] ?? 500, code, what, fix: ERROR_CATALOGUE[code].fix };
+  }
+  const status = (error as { readonly statusCode?: number } | null)?.statusCode ?? 500;
+  if (status < 500) return { status, code: BY_FASTIFY[status] ?? "BAD_REQUEST", what: reasonOf(error) };
+  const fix = "Look at the service's log, and tell its makers.";
+  return { status: 500, code: "INTERNAL", what: reasonOf(error), fix };
+}
+
+/** What no text of PostgreSQL can hold, a NUL above all: then the asker sent it. */
+function isUnstorable(cause: unknown): boolean {
+  return ["22021", "22P05"].includes(String((cause as { readonly code?: unknown } | undefined)?.code));
+}
+
+/** NOT_FOUND is "Not found". */
+function titleOf(code: string): string {
+  const words = code.toLowerCase().replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

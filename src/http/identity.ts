@@ -1,17 +1,14 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Rights, Role } from "../config/access-config.ts";
+import { ROLES } from "../config/access-config.ts";
 import type { Author } from "../operations/author.ts";
 
-/** Each may do what the ones before it may. A viewer looks, an operator acts on events, an admin on everything. */
-export const ROLES = ["viewer", "operator", "admin"] as const;
-
-export type Role = (typeof ROLES)[number];
+export { ROLES, type Role };
 
 /** Who asks. */
-export interface Identity {
+export interface Identity extends Rights {
   /** As the audit names it. */
   readonly name: string;
-  readonly role: Role;
-  /** Payloads may hold what not everybody who steers the relay may read. */
-  readonly maySeePayloads: boolean;
   readonly via: "api" | "console";
 }
 
@@ -21,4 +18,9 @@ export function hasRole({ role }: Identity, wanted: Role): boolean {
 
 export function authorOf({ name, via }: Identity, reason?: string): Author {
   return { by: name, via, reason };
+}
+
+/** The console says of itself that it is the console. */
+export function viaOf(headers: IncomingHttpHeaders): Identity["via"] {
+  return headers["x-outbox-relay-console"] === "1" ? "console" : "api";
 }

@@ -1,9 +1,10 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
-import { type AccessRules, requireAccess } from "./guard.ts";
-import { errorAnswer, HttpError } from "./http-error.ts";
-import { hasRole, type Identity } from "./identity.ts";
+import { askerOf } from "./auth/limits.ts";
+import type { Asking, Caller, Guard } from "./guard.ts";
+import { HttpError } from "./http-error.ts";
+import type { Identity } from "./identity.ts";
 import type { Answer, Route } from "./route.ts";
 
 declare module "fastify" {
@@ -13,36 +14,57 @@ declare module "fastify" {
   }
   interface FastifyRequest {
     /** Set by the guard. */
-    identity: Identity | null;
+    identity: Caller | null;
   }
 }
 
 const NOBODY: Identity = { name: "nobody", role: "viewer", maySeePayloads: false, via: "api" };
 
-/** A page may load and ask what this server has, and nothing else; it may not be put into another one's frame. */
-const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+/**
+ * A page may load and ask what this server has, and nothing else: what an event holds cannot become a script or a style
+ * wherever it is shown. It may not be put into another one's frame.
+ */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+];
+
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
-  "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+  "content-security-policy": PAGE_POLICY.join("; "),
   "referrer-policy": "no-referrer",
+  "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "x-frame-options": "DENY",
   "cache-control": "no-store",
 };
 
 /** Every route that is not open is guarded, whoever adds it. */
-export function addGuard(server: FastifyInstance, rules: () => AccessRules): void {
+export function addGuard(server: FastifyInstance, guard: Guard): void {
   server.decorateRequest("identity", null);
-  server.addHook("onRequest", async (request) => {
+  server.addHook("onRequest", async (request, reply) => {
     const { access = "admin" } = request.routeOptions.config;
-    if (request.is404 || access === "open") return;
-    const identity = requireAccess(rules(), request);
-    request.identity = identity;
-    if (!hasRole(identity, access)) {
-      throw new HttpError(
-        403,
-        "ROLE_MISSING",
-        `This needs the role ${access}, and ${identity.name} is ${identity.role}.`,
-      );
+    if (request.is404) return;
+    guard.requireOwnPage(request);
+    if (access === "open") {
+      if (request.url.startsWith("/api/")) guard.slow(`address:${askerOf(request.ip)}`);
+      return;
     }
+    const caller = guard.admit(askingOf(request), access);
+    request.identity = caller;
+    reply.raw.once("close", guard.enter(caller));
   });
+}
+
+function askingOf({ headers, ip, method }: FastifyRequest): Asking {
+  return { method, headers, address: ip };
 }
 
 export function addHeaders(server: FastifyInstance): void {
@@ -61,80 +83,55 @@ export function addRoutes(server: FastifyInstance, routes: readonly Route[]): vo
         method: route.method,
         url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
         config: { access: route.access },
-        handler: async (request, reply) => await send(reply, await route.handle(inputOf(route, request))),
+        handler: async (request, reply) => await send(reply, await route.handle(inputOf(route, request, reply))),
       });
     }
   }
 }
 
-function inputOf({ params, query, body }: Route, request: FastifyRequest) {
+function inputOf({ params, query, body }: Route, request: FastifyRequest, reply: FastifyReply) {
   return {
     params: checked("path", params, request.params),
     query: checked("query", query, request.query),
     body: checked("body", body, request.body ?? {}),
     headers: request.headers,
+    address: request.ip,
     identity: request.identity ?? NOBODY,
-    signal: whenGone(request),
+    signal: whenGone(request, reply),
   };
 }
 
-function whenGone({ raw }: FastifyRequest): AbortSignal {
+/** A stream ends with the session that asked for it. */
+function whenGone({ identity }: FastifyRequest, { raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  raw.socket.once("close", () => gone.abort());
+  const end = () => gone.abort();
+  const leftMs = identity?.expiresAt ? identity.expiresAt.getTime() - Date.now() : null;
+  const timer = leftMs === null ? undefined : setTimeout(end, leftMs);
+  raw.once("close", () => {
+    clearTimeout(timer);
+    end();
+  });
   return gone.signal;
 }
+
+const PROBLEMS_TOLD_MAX = 10;
 
 function checked(part: string, schema: z.ZodObject | null, value: unknown): unknown {
   if (schema === null) return value;
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const problems = result.error.issues.map(({ path, message }) => `${path.join(".") || part}: ${message}`);
+  const { issues } = result.error;
+  const problems = issues
+    .slice(0, PROBLEMS_TOLD_MAX)
+    .map(({ path, message }) => `${path.join(".") || part}: ${message}`);
   throw new HttpError(400, "BAD_REQUEST", `The ${part} is not as it should be: ${problems.join("; ")}`);
 }
 
 function send(reply: FastifyReply, { status, body, contentType, headers = {} }: Answer): FastifyReply {
   if (contentType !== undefined) reply.header("content-type", contentType);
-  const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
-  return reply
-    .code(status)
-    .headers(headers)
-    .send(isStream ? Readable.from(body as AsyncIterable<string | Buffer>) : body);
-}
-
-/** One form for whatever goes wrong. What servers said is quoted in it, hence `redact`. */
-export function addRefusals(
-  server: FastifyInstance,
-  routes: readonly Route[],
-  redact: (text: string) => string = (text) => text,
-): void {
-  server.setNotFoundHandler((request, reply) => {
-    const path = request.url.split("?")[0] ?? "";
-    const methods = routes.filter((route) => isAt(route, path)).map(({ method }) => method);
-    if (methods.length === 0 || methods.includes(request.method as "GET")) {
-      const fix = routes.some((route) => route.path === "/openapi.json")
-        ? "/openapi.json lists what there is."
-        : undefined;
-      throw new HttpError(404, "NOT_FOUND", `There is nothing at ${request.method} ${path}`, fix);
-    }
-    reply.header("allow", methods.join(", "));
-    throw new HttpError(
-      405,
-      "METHOD_NOT_ALLOWED",
-      `${path} does not take ${request.method}, only ${methods.join(", ")}`,
-    );
-  });
-  server.setErrorHandler((error, _request, reply) => {
-    const { status, body } = errorAnswer(error);
-    if (status === 401) reply.header("www-authenticate", 'Bearer realm="outbox-relay"');
-    const message = redact(body.error.message);
-    return reply.code(status).send({ error: { ...body.error, message } });
-  });
-}
-
-function isAt({ path, aliases }: Route, asked: string): boolean {
-  const parts = asked.split("/");
-  return [path, ...aliases].some((it) => {
-    const wanted = it.split("/");
-    return wanted.length === parts.length && wanted.every((part, at) => part.startsWith("{") || part === parts[at]);
-  });
+  reply.code(status).headers(headers);
+  if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return reply.send(body);
+  // Whoever asks for the headers alone would otherwise be sent a stream that nobody ends.
+  if (reply.request.method === "HEAD") return reply.send();
+  return reply.send(Readable.from(body as AsyncIterable<string | Buffer>));
 }

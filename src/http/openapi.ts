@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { errorSchema } from "./http-error.ts";
+import { SESSION_COOKIE } from "./auth/session.ts";
+import { errorSchema, PROBLEM_TYPE } from "./http-error.ts";
 import { type DocumentedAnswer, ok, type Route, route } from "./route.ts";
 
 type Json = Record<string, unknown>;
@@ -38,27 +39,40 @@ function openApiDocument(routes: readonly Route[], version: string): Json {
     info: {
       title: "outbox-relay",
       version,
-      description: "Health and metrics for everybody; the API for this machine, or with the ADMIN_TOKEN.",
+      description:
+        "Health and metrics for everybody; the API for this machine, or with a token or a session. " +
+        "Each operation says in x-role which role it needs at least: viewer, operator or admin.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     paths,
     components: {
       schemas: schemas.all(),
-      securitySchemes: { adminToken: { type: "http", scheme: "bearer", description: "The ADMIN_TOKEN" } },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "The ADMIN_TOKEN, or one of the API_TOKENS" },
+        session: { type: "apiKey", in: "cookie", name: SESSION_COOKIE, description: "Of the console, by a login" },
+      },
     },
   };
 }
 
 function operationOf(it: Route, id: string, schemas: SchemaBook): Json {
-  const answers = { ...it.answers, ...(it.access !== "open" ? REFUSALS : {}) };
   return {
     operationId: id,
     summary: it.summary,
-    ...(it.access !== "open" ? { security: [{ adminToken: [] }, {}] } : {}),
+    ...(it.access === "open"
+      ? { security: [] }
+      : {
+          description: `Needs the role ${it.access}.`,
+          "x-role": it.access,
+          security: [{ bearer: [] }, { session: [] }, {}],
+        }),
     parameters: [...parametersOf("path", it.params, schemas), ...parametersOf("query", it.query, schemas)],
     ...(it.body === null ? {} : { requestBody: requestBodyOf(schemas.of(it.body, "input")) }),
     responses: Object.fromEntries(
-      Object.entries(answers).map(([status, answer]) => [status, answerOf(answer, schemas)]),
+      Object.entries({ ...refusalsOf(it), ...it.answers }).map(([status, answer]) => [
+        status,
+        answerOf(answer, schemas),
+      ]),
     ),
   };
 }
@@ -67,19 +81,29 @@ function requestBodyOf(schema: Json): Json {
   return { required: "required" in schema, content: { "application/json": { schema } } };
 }
 
-const REFUSALS: Route["answers"] = {
-  400: { description: "The question is not as it should be", schema: errorSchema },
-  401: { description: "The token is missing or wrong", schema: errorSchema },
-  403: { description: "The API is off here, or the request comes from another site", schema: errorSchema },
-  503: { description: "The database cannot answer at present", schema: errorSchema },
-};
+const problem = (description: string): DocumentedAnswer => ({ description, schema: errorSchema });
 
-function answerOf(
-  { description, schema, contentType = "application/json" }: DocumentedAnswer,
-  schemas: SchemaBook,
-): Json {
+/** What the server answers by itself, before the handler or in its place. */
+function refusalsOf({ access, body, method, params, path, query }: Route): Route["answers"] {
+  const isChecked = params !== null || query !== null || body !== null || method === "POST";
+  return {
+    ...(isChecked || access !== "open" ? { 400: problem("The question is not as it should be") } : {}),
+    ...(access !== "open" ? { 401: problem("Token or session are missing, wrong or expired") } : {}),
+    ...(access !== "open" || method === "POST"
+      ? { 403: problem("The role is not enough, the API is off here, or the request comes from another site") }
+      : {}),
+    ...(method === "POST" ? { 413: problem("The body is too large"), 415: problem("The body is no JSON") } : {}),
+    ...(path.startsWith("/api/") ? { 429: problem("Too many requests: wait as long as Retry-After says") } : {}),
+    ...(params === null && query === null ? {} : { 431: problem("The address is too long") }),
+    ...(access !== "open" ? { 503: problem("The database cannot answer at present") } : {}),
+  };
+}
+
+function answerOf({ description, schema, contentType }: DocumentedAnswer, schemas: SchemaBook): Json {
+  if (schema === null && contentType === undefined) return { description };
   const content = schema === null ? { schema: { type: "string" } } : { schema: schemas.of(schema, "output") };
-  return { description, content: { [contentType]: content } };
+  const types = contentType ?? (schema === errorSchema ? PROBLEM_TYPE : "application/json");
+  return { description, content: Object.fromEntries([types].flat().map((type) => [type, content])) };
 }
 
 function parametersOf(place: "path" | "query", schema: z.ZodObject | null, schemas: SchemaBook): Json[] {

@@ -1,10 +1,13 @@
 import { z } from "zod";
 import type { OperationTarget } from "../operations/event-source.ts";
 import { listLanes } from "../operations/lane-list.ts";
+import { LIMIT_PER_SECOND_MAX, LIMIT_PER_SECOND_MIN, limitPipelines } from "../operations/limit.ts";
 import { type PauseChange, pausePipelines, resumePipelines } from "../operations/pause.ts";
 import { knownPipelines, pipelinesMeant } from "../operations/pipelines.ts";
 import { readStatus } from "../operations/status.ts";
 import { errorSchema, HttpError } from "./http-error.ts";
+import { authorOf } from "./identity.ts";
+import { by, mayReason, namedAuthor } from "./named-author.ts";
 import { type Answer, ok, type Route, route } from "./route.ts";
 import { changedPipelinesSchema, lanesSchema, pipelinesSchema, statusSchema } from "./schemas/pipelines.ts";
 
@@ -18,6 +21,10 @@ const answers: Route["answers"] = {
 };
 
 export function pipelineRoutes(target: () => OperationTarget): Route[] {
+  return [...readRoutes(target), ...changeRoutes(target)];
+}
+
+function changeRoutes(target: () => OperationTarget): Route[] {
   const change = async (
     name: string,
     act: (names: readonly string[]) => Promise<readonly PauseChange[]>,
@@ -33,6 +40,52 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       `Pipelines here: ${names}.`,
     );
   };
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/pipelines/{name}/pause",
+      id: "pausePipeline",
+      summary: "Stop the delivery; what is in flight is finished",
+      access: "operator",
+      params,
+      body: z.strictObject({
+        by,
+        reason: mayReason,
+      }),
+      answers,
+      handle: ({ params: { name }, body: { by: who, reason }, identity }) =>
+        change(name, (names) => pausePipelines(target().database, names, namedAuthor(identity, who, reason))),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/pipelines/{name}/resume",
+      id: "resumePipeline",
+      summary: "Let a paused pipeline go on",
+      access: "operator",
+      params,
+      answers,
+      handle: ({ params: { name }, identity }) =>
+        change(name, (names) => resumePipelines(target().database, names, namedAuthor(identity, undefined))),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/pipelines/{name}/limit",
+      id: "limitPipeline",
+      summary: "Let each instance send so many events a second at most; null ends it",
+      access: "operator",
+      params,
+      body: z.strictObject({
+        perSecond: z.number().min(LIMIT_PER_SECOND_MIN).max(LIMIT_PER_SECOND_MAX).nullable(),
+        reason: mayReason,
+      }),
+      answers,
+      handle: ({ params: { name }, body: { perSecond, reason }, identity }) =>
+        change(name, (names) => limitPipelines(target().database, names, perSecond, authorOf(identity, reason))),
+    }),
+  ];
+}
+
+function readRoutes(target: () => OperationTarget): Route[] {
   return [
     route({
       method: "GET",
@@ -60,30 +113,6 @@ export function pipelineRoutes(target: () => OperationTarget): Route[] {
       access: "viewer",
       answers: { 200: { description: "All of them", schema: lanesSchema } },
       handle: async () => ok({ lanes: await listLanes(target().database) }),
-    }),
-    route({
-      method: "POST",
-      path: "/api/v1/pipelines/{name}/pause",
-      id: "pausePipeline",
-      summary: "Stop the delivery; what is in flight is finished",
-      access: "operator",
-      params,
-      body: z.strictObject({
-        by: z.string().min(1).max(200).default("api"),
-        reason: z.string().max(1_000).optional(),
-      }),
-      answers,
-      handle: ({ params: { name }, body }) => change(name, (names) => pausePipelines(target().database, names, body)),
-    }),
-    route({
-      method: "POST",
-      path: "/api/v1/pipelines/{name}/resume",
-      id: "resumePipeline",
-      summary: "Let a paused pipeline go on",
-      access: "operator",
-      params,
-      answers,
-      handle: ({ params: { name } }) => change(name, (names) => resumePipelines(target().database, names)),
     }),
   ];
 }

@@ -96,7 +96,7 @@ export function metricsRoute(faces: Pick<ProbeFaces, "metrics">): Route {
       200: {
         description: "OpenMetrics, or the older text format where that is asked for",
         schema: null,
-        contentType: "text/plain",
+        contentType: ["application/openmetrics-text", "text/plain"],
       },
     },
     handle: async ({ headers }) => {

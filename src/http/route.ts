@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { z } from "zod";
 import type { Identity, Role } from "./identity.ts";
 
@@ -6,7 +7,9 @@ interface RouteInput<Params, Query, Body> {
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: IncomingHttpHeaders;
+  /** Of whoever holds the other end of the connection. */
+  readonly address: string;
   /** Of an open route: whoever it is, with the least rights. */
   readonly identity: Identity;
   /** Aborted when the caller has gone. */
@@ -18,14 +21,15 @@ export interface Answer {
   /** Sent as JSON, unless there is another type. An async iterable is sent piece by piece. */
   readonly body: unknown;
   readonly contentType?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
 }
 
 export interface DocumentedAnswer {
   readonly description: string;
-  /** Of the JSON; null for an answer of another type. */
+  /** Of the JSON; null for an answer of another type, or without one. */
   readonly schema: z.ZodType | null;
-  readonly contentType?: string;
+  /** Several where the caller's Accept header chooses. */
+  readonly contentType?: string | readonly string[];
 }
 
 /** One address of the server. The server is built from these, and so is the OpenAPI document. */

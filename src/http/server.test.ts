@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { freePort } from "../../test/servers/free-port.ts";
+import { NO_ACCESS_RULES, tokenDigest } from "../config/access-config.ts";
 import { isRelayError, RelayError } from "../core/errors.ts";
 import { healthOf, readinessOf } from "./health.ts";
 import { FACTS } from "./health-fixture.test.ts";
+import { bareOverview } from "./overview.ts";
 import { type HttpFaces, type HttpServer, startHttpServer } from "./server.ts";
 
 let http: HttpServer;
 let port: number;
 let database = { answers: true, reason: null as string | null };
-let adminToken: string | null = null;
+let access = NO_ACCESS_RULES;
 const faces: HttpFaces = {
   health: async () => healthOf({ ...FACTS, database }),
   readiness: async () => readinessOf(database, FACTS),
@@ -17,13 +19,25 @@ const faces: HttpFaces = {
     if (!database.answers) throw new Error("broken on purpose: canary");
     return { contentType: "application/openmetrics-text", text: "# EOF\n" };
   },
+  overview: async () => bareOverview(healthOf({ ...FACTS, database })),
+  series: async () => ({ intervalMs: 5_000, points: [], markers: [] }),
+  logs: async () => [],
+  findings: async () => [],
+  settings: () => [],
   operations: () => {
     throw new RelayError("DATABASE_UNREACHABLE", "connecting failed with canary");
   },
-  adminToken: () => adminToken,
+  access: () => access,
   redact: (text) => text.replaceAll("canary", "***"),
 };
-const place = () => ({ host: "127.0.0.1", port, service: "<shop> & relay", version: "1.2.3" });
+const failedAt: string[] = [];
+const place = () => ({
+  host: "127.0.0.1",
+  port,
+  service: "<shop> & relay",
+  version: "1.2.3",
+  failed: (at: string) => failedAt.push(at),
+});
 
 const mounted: string[] = [];
 before(async () => {
@@ -42,7 +56,7 @@ async function get(path: string, init?: RequestInit) {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
   const body = await response.text();
   const type = response.headers.get("content-type") ?? "";
-  const code = () => (JSON.parse(body) as { error: { code: string } }).error.code;
+  const code = () => (JSON.parse(body) as { code: string }).code;
   return { status: response.status, headers: response.headers, type, body, code };
 }
 
@@ -77,6 +91,7 @@ test("G4 every error is JSON with a code, a message and, where there is one, a w
   const replay = "/api/v1/dead-letters/replay";
   const asked: [string, RequestInit, string][] = [
     ["/nothing/here", {}, "404 NOT_FOUND"],
+    ["/%zz", {}, "400 BAD_REQUEST"],
     ["/health", { method: "POST" }, "405 METHOD_NOT_ALLOWED"],
     ["/api/v1/dead-letters/replay", { method: "PUT" }, "405 METHOD_NOT_ALLOWED"],
     ["/metrics", {}, "500 INTERNAL"],
@@ -85,34 +100,57 @@ test("G4 every error is JSON with a code, a message and, where there is one, a w
     ["/api/v1/events?typ=order", {}, "400 BAD_REQUEST"],
     [replay, { method: "POST", headers: json, body: "{" }, "400 BAD_REQUEST"],
     [replay, { method: "POST", headers: json, body: "{}" }, "400 BAD_REQUEST"],
+    [
+      replay,
+      { method: "POST", headers: json, body: `{"ids":${"[".repeat(400_000)}${"]".repeat(400_000)}}` },
+      "400 BAD_REQUEST",
+    ],
+    [replay, { method: "POST", headers: json, body: `{"ids":[${"0,".repeat(400_000)}0]}` }, "400 BAD_REQUEST"],
+    [replay, { method: "POST", headers: json, body: '{"__proto__":{"all":true}}' }, "400 BAD_REQUEST"],
+    [`/api/v1/events/${"x".repeat(8_000)}`, {}, "400 BAD_REQUEST"],
+    [`/api/v1/events/${"x".repeat(80_000)}`, {}, "431 HEADERS_TOO_LARGE"],
     [replay, { method: "POST", headers: { "content-type": "text/plain" }, body: "{}" }, "415 CONTENT_TYPE_UNSUPPORTED"],
     [replay, { method: "POST", headers: json, body: `"${"x".repeat(1_100_000)}"` }, "413 BODY_TOO_LARGE"],
   ];
   for (const [path, init, expected] of asked) {
     const answer = await get(path, init);
-    assert.match(answer.type, /^application\/json/);
+    assert.match(answer.type, /^application\/problem\+json/);
     assert.equal(`${answer.status} ${answer.code()}`, expected, path);
     assert.doesNotMatch(answer.body, /canary/);
   }
-  const { error } = JSON.parse((await get("/api/v1/status")).body) as { error: Record<string, string> };
-  assert.deepEqual(
-    [error.message, error.fix?.startsWith("Check that the database runs")],
-    ["connecting failed with ***", true],
-  );
+  const { fix, ...problem } = JSON.parse((await get("/api/v1/status")).body) as Record<string, string>;
+  assert.match(fix ?? "", /^Check that the database runs/);
+  assert.deepEqual(problem, {
+    type: "urn:outbox-relay:error:DATABASE_UNREACHABLE",
+    title: "Database unreachable",
+    status: 503,
+    detail: "connecting failed with ***",
+    code: "DATABASE_UNREACHABLE",
+  });
+  assert.deepEqual(failedAt, ["GET /metrics"], "what is our own fault is told to whoever runs it, and nothing else");
 });
 
-test("G4 every answer carries the headers that keep a browser from guessing, framing and keeping it", async () => {
-  for (const path of ["/", "/health", "/api/v1/status", "/nothing"]) {
+test("G4 strict CSP: every answer carries the headers that keep a browser from guessing, framing and keeping it", async () => {
+  const policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  for (const path of ["/", "/health", "/api/v1/status", "/nothing", "/%zz"]) {
     const { headers } = await get(path);
-    assert.equal(headers.get("x-content-type-options"), "nosniff", path);
-    assert.match(headers.get("content-security-policy") ?? "", /default-src 'self'.*frame-ancestors 'none'/);
-    assert.equal(headers.get("cache-control"), "no-store");
+    const of = (name: string) => headers.get(name);
+    assert.equal(of("content-security-policy"), policy, path);
+    assert.deepEqual(
+      [of("x-content-type-options"), of("referrer-policy"), of("cross-origin-opener-policy"), of("cache-control")],
+      ["nosniff", "no-referrer", "same-origin", path === "/" ? "no-cache" : "no-store"],
+      path,
+    );
+    assert.match(of("permissions-policy") ?? "", /camera=\(\)/);
   }
 });
 
 test("G4 a token that is set guards the API and what others add, and neither health nor metrics", async () => {
   database = { answers: true, reason: null };
-  adminToken = "t0ken";
+  const admin = { name: "admin", role: "admin", maySeePayloads: true, digest: tokenDigest("t0ken") } as const;
+  access = { ...NO_ACCESS_RULES, tokens: [admin] };
   try {
     for (const path of ["/health", "/livez", "/readyz", "/metrics", "/openapi.json", "/added/open", "/"]) {
       assert.equal((await get(path)).status, 200, path);
@@ -127,14 +165,14 @@ test("G4 a token that is set guards the API and what others add, and neither hea
     }
     assert.equal((await get("/added", { headers: { authorization: "Bearer t0ken" } })).body, "guarded");
   } finally {
-    adminToken = null;
+    access = NO_ACCESS_RULES;
   }
 });
 
-test("G4 the page on / names the service and leads to what there is, unless somebody else has a page", async () => {
-  const { body } = await get("/");
-  assert.match(body, /&#60;shop&#62; &#38; relay/);
-  for (const path of ["/health", "/metrics", "/openapi.json"]) assert.ok(body.includes(`href="${path}"`), path);
+test("G4 the console is on /, unless somebody else has a page", async () => {
+  const { body, type } = await get("/");
+  assert.match(type, /^text\/html/);
+  assert.match(body, /<html lang="en">/);
   const other = await freePort();
   const own = await startHttpServer(faces, { ...place(), port: other }, (server) => {
     server.get("/", async () => "my page");

@@ -1,21 +1,34 @@
 import { type FastifyInstance, fastify } from "fastify";
+import type { AccessConfig } from "../config/access-config.ts";
+import { systemClock } from "../core/clock.ts";
 import { RelayError, reasonOf } from "../core/errors.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
+import { auditRoute } from "./audit-routes.ts";
+import { LoginNotes } from "./auth/login-notes.ts";
+import { consoleRoutes } from "./console-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
+import { editRoute } from "./edit-route.ts";
 import { eventRoutes } from "./event-routes.ts";
-import { homeRoute } from "./home-page.ts";
-import { addGuard, addHeaders, addRefusals, addRoutes } from "./mount.ts";
+import { Guard } from "./guard.ts";
+import { viaOf } from "./identity.ts";
+import { keyRoutes } from "./key-routes.ts";
+import { addGuard, addHeaders, addRoutes } from "./mount.ts";
 import { openApiRoute } from "./openapi.ts";
+import { type OverviewFaces, overviewRoutes } from "./overview-routes.ts";
 import { pipelineRoutes } from "./pipeline-routes.ts";
 import { metricsRoute, type ProbeFaces, probeRoutes } from "./probe-routes.ts";
+import { type AnswerFailed, addRefusals, EARLY_REFUSALS } from "./refusals.ts";
+import { replayRoutes } from "./replay-routes.ts";
 import type { Route } from "./route.ts";
+import { type ServiceFaces, serviceRoutes } from "./service-routes.ts";
+import { type SessionParts, sessionRoutes } from "./session-routes.ts";
 
 /** What the server shows. */
-export interface HttpFaces extends ProbeFaces {
+export interface HttpFaces extends ProbeFaces, OverviewFaces, ServiceFaces {
   /** Where the API works: connections of its own, so that no question ever keeps a delivery waiting. */
   operations(): OperationTarget;
-  /** The one of the moment; null where none is set. */
-  adminToken(): string | null;
+  /** Who may use API and console, by the settings of the moment. */
+  access(): AccessConfig;
   /** Takes secrets out of what is told. */
   redact(text: string): string;
 }
@@ -25,6 +38,7 @@ interface HttpOptions {
   readonly port: number;
   readonly service: string;
   readonly version: string;
+  readonly failed?: AnswerFailed;
 }
 
 export interface HttpServer {
@@ -35,6 +49,12 @@ export interface HttpServer {
 
 /** More than any question of the API needs. */
 const BODY_BYTES_MAX = 1024 * 1024;
+/** Keys and cursors of the greatest length stand in the address, and each of their letters may be three there. */
+const HEADER_BYTES_MAX = 64 * 1024;
+/** Until a request has come in as a whole. Answers may take as long as they like. */
+const REQUEST_TIMEOUT_MS = 30_000;
+/** The schemas say what is too long, so that the answer says it too. */
+const PARAM_CHARACTERS_MAX = 16_000;
 
 /**
  * Listens before anything else of the service starts. Throws CONFIG_INVALID when the place is taken or not ours.
@@ -46,9 +66,16 @@ export async function startHttpServer(
   extend?: (server: FastifyInstance) => void,
 ): Promise<HttpServer> {
   const { host, port } = options;
-  const routes = serviceRoutes(faces, options);
-  const server = bareServer(routes, (text) => faces.redact(text));
-  addGuard(server, () => ({ host, adminToken: faces.adminToken() }));
+  const notes = new LoginNotes(systemClock, () => faces.operations());
+  const guard = new Guard({
+    host,
+    access: () => faces.access(),
+    clock: systemClock,
+    refused: ({ address, headers }) => notes.refused(viaOf(headers), { address }),
+  });
+  const routes = allRoutes(faces, options, { guard, notes });
+  const server = bareServer(routes, (text) => faces.redact(text), options.failed);
+  addGuard(server, guard);
   extend?.(server);
   addRoutes(
     server,
@@ -69,26 +96,48 @@ export async function startMetricsServer(
 }
 
 /** All but what others add. A page of theirs on / takes the place of ours. */
-function serviceRoutes(faces: HttpFaces, { service, version }: HttpOptions): Route[] {
+function allRoutes(
+  faces: HttpFaces,
+  { service, version }: HttpOptions,
+  watch: Pick<SessionParts, "guard" | "notes">,
+): Route[] {
   const target = () => faces.operations();
   const routes: Route[] = [
-    homeRoute(service, version, () => routes),
+    ...consoleRoutes(),
     ...probeRoutes(faces),
+    ...sessionRoutes({ ...watch, clock: systemClock, service, version }),
+    auditRoute(target),
+    ...overviewRoutes(faces),
+    ...serviceRoutes(faces, (text) => faces.redact(text)),
     ...pipelineRoutes(target),
     ...eventRoutes(target),
     ...deadLetterRoutes(target),
+    editRoute(target),
+    ...replayRoutes(target),
+    ...keyRoutes(target),
   ];
   routes.push(openApiRoute(routes, version));
   return routes;
 }
 
-function bareServer(routes: readonly Route[], redact?: (text: string) => string): FastifyInstance {
+function bareServer(
+  routes: readonly Route[],
+  redact?: (text: string) => string,
+  failed?: AnswerFailed,
+): FastifyInstance {
   // Clients that keep their connections must not keep the process.
-  const server = fastify({ forceCloseConnections: true, bodyLimit: BODY_BYTES_MAX });
+  const server = fastify({
+    forceCloseConnections: true,
+    bodyLimit: BODY_BYTES_MAX,
+    http: { maxHeaderSize: HEADER_BYTES_MAX },
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: PARAM_CHARACTERS_MAX },
+    ...EARLY_REFUSALS,
+  });
   // JSON alone: a form or a text is what another site's page could send without asking.
   server.removeContentTypeParser("text/plain");
   addHeaders(server);
-  addRefusals(server, routes, redact);
+  addRefusals(server, routes, redact, failed);
   return server;
 }
 

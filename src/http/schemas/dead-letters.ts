@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { countsSchema, headersSchema, time } from "./common.ts";
 import { failedAttemptsSchema, payloadSchema } from "./events.ts";
+import { countsSchema, headersSchema, time } from "./shared-shapes.ts";
 
 const letterShape = {
   letterId: z.string(),
@@ -36,7 +36,7 @@ export const shownLettersSchema = z.object({
       .object({
         ...letterShape,
         headers: headersSchema,
-        payload: payloadSchema,
+        payload: payloadSchema.nullable().describe("Null for those who may not see payloads"),
         createdAt: time,
         errors: failedAttemptsSchema,
       })
@@ -51,10 +51,11 @@ export const groupsSchema = z.object({
         group: z.string(),
         error: z.string(),
         count: z.int(),
-        keys: z.int(),
-        sources: z.array(z.string()),
+        keys: z.int().describe("Different keys among those that were sampled"),
+        sources: z.array(z.string()).describe("Of those that were sampled, 20 at most; so are the types"),
         types: z.array(z.string()),
-        firstFailedAt: time,
+        sampled: z.int().describe("How many were looked at, the newest; all of them in a small group"),
+        firstFailedAt: time.describe("When the first of them died"),
         lastFailedAt: time,
         exampleId: z.string(),
         histogram: z.array(z.int()).describe("How many died in each of 24 equal spans from the first to the last"),

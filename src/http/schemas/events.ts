@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { EVENT_STATES } from "../../operations/event-filter.ts";
-import { brokenSchema, headersSchema, time } from "./common.ts";
 import { auditEntrySchema } from "./service.ts";
+import { brokenSchema, headersSchema, time } from "./shared-shapes.ts";
 
 export const sourcesSchema = z.object({
   sources: z.array(z.object({ source: z.string(), pipelines: z.array(z.string()) })),
@@ -67,7 +67,9 @@ export const shownEventSchema = z
   .object({
     ...eventShape,
     headers: headersSchema,
-    payload: payloadSchema.nullable().describe("Null for those who may not see payloads"),
+    payload: payloadSchema
+      .nullable()
+      .describe("Null for those who may not see payloads, and where nobody has it any more"),
     hold: z
       .object({
         pipeline: z.string(),
@@ -85,5 +87,6 @@ export const shownEventSchema = z
     delivery: z.array(attemptSchema).describe("What was recorded of its attempts, the oldest first"),
     audit: z.array(auditEntrySchema).describe("What people did with it"),
     letterId: z.uuid().nullable().describe("Of the dead letter that waits; null without one"),
+    isGone: z.boolean().describe("There is no row of it to be seen: this is what the relay itself remembers"),
   })
   .meta({ id: "ShownEvent" });

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { time } from "./common.ts";
+import { KEY_KINDS } from "../../operations/keys/key-list.ts";
+import { time } from "./shared-shapes.ts";
 
 export const keysSchema = z.object({
   keys: z.array(
@@ -8,7 +9,7 @@ export const keysSchema = z.object({
         pipeline: z.string(),
         source: z.string(),
         key: z.string(),
-        kind: z.enum(["parked", "retrying", "hot"]),
+        kind: z.enum(KEY_KINDS),
         head: z
           .object({
             id: z.string(),
@@ -24,7 +25,13 @@ export const keysSchema = z.object({
         waiting: z
           .object({ count: z.int(), isMore: z.boolean() })
           .nullable()
-          .describe("Events behind it; null when they could not be counted in time"),
+          .describe(
+            "Events behind it; null when they could not be counted in time. Of a log there may be more, unread",
+          ),
+        recent: z
+          .object({ count: z.int(), of: z.int() })
+          .nullable()
+          .describe("How many of the newest events of the source have this key; null unless hot keys were asked for"),
       })
       .meta({ id: "KeyOfEvents" }),
   ),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { time } from "./common.ts";
+import { time } from "./shared-shapes.ts";
 
 /** One moment of the charts. Rates are per second, over the time since the point before. */
 export const pointSchema = z
@@ -15,14 +15,14 @@ export const pointSchema = z
   .meta({ id: "Point" });
 
 export const seriesSchema = z.object({
-  intervalMs: z.int(),
+  intervalMs: z.int().describe("Between two points while somebody looks; twice that otherwise"),
   points: z.array(pointSchema).describe("The oldest first; since this process has started, an hour at most"),
   markers: z
     .array(z.object({ at: z.iso.datetime(), what: z.string(), pipeline: z.string().nullable() }))
     .describe("Starts, pauses, replays and circuits, to be drawn into the charts"),
 });
 
-export const DESTINATION_STATES = ["running", "paused", "circuit-open", "unreachable", "idle"] as const;
+const DESTINATION_STATES = ["running", "paused", "circuit-open", "unreachable", "idle"] as const;
 
 export const destinationSchema = z
   .object({

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PIPELINE_STATES } from "../../operations/status.ts";
 
 const pauseSchema = z.object({
   at: z.string(),
@@ -33,6 +34,7 @@ export const statusSchema = z
     pipelines: z.array(
       z.object({
         ...pipelineShape,
+        state: z.enum(PIPELINE_STATES),
         isServed: z.boolean(),
         ownedLanes: z.int(),
         freeLanes: z.int(),

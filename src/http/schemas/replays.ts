@@ -1,8 +1,6 @@
 import { z } from "zod";
-import { countsSchema, time } from "./common.ts";
-
-export const PLAN_STATES = ["planned", "running", "paused", "stopped", "done", "cancelled"] as const;
-export const ITEM_STATES = ["waiting", "sent", "done", "failed", "left"] as const;
+import { ITEM_STATES, PLAN_STATES } from "../../operations/replay/plan-states.ts";
+import { countsSchema, time } from "./shared-shapes.ts";
 
 export const planSchema = z
   .object({

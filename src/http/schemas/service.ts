@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AUDIT_ACTIONS } from "../../operations/audit.ts";
 import { ROLES } from "../identity.ts";
-import { time } from "./common.ts";
+import { time } from "./shared-shapes.ts";
 
 export const sessionSchema = z
   .object({
@@ -17,6 +17,9 @@ export const sessionSchema = z
     isDemo: z.boolean(),
   })
   .meta({ id: "Session" });
+
+/** An action of an older version may have another name. */
+export const auditActionSchema = z.enum(AUDIT_ACTIONS);
 
 export const auditEntrySchema = z
   .object({

@@ -1,0 +1,160 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { z } from "zod";
+import { type AccessConfig, type OidcConfig, RESERVED_NAMES, type Rights, ROLES } from "../../config/access-config.ts";
+import { errorSchema, HttpError } from "../http-error.ts";
+import { type Answer, type Route, route } from "../route.ts";
+import type { SessionParts } from "../session-routes.ts";
+import { cookieOf, cookieText, isSecure } from "./cookies.ts";
+import { type Claims, groupsIn, OidcLogin } from "./oidc.ts";
+import { sessionCookie } from "./session.ts";
+import { opened, signed, signingKey } from "./signed.ts";
+
+const COOKIE = "outbox_relay_login";
+const PURPOSE = "login";
+const LIFE_S = 600;
+const CALLBACK = "/api/v1/login/oidc/callback";
+
+const pendingSchema = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  redirectUrl: z.string(),
+  exp: z.int(),
+});
+
+const answers: Route["answers"] = {
+  302: { description: "To the issuer, or back to the console", schema: null },
+  400: { description: "The question is not as it should be", schema: errorSchema },
+  401: { description: "This is no login that was begun here", schema: errorSchema },
+  403: { description: "Whoever it is has no role here", schema: errorSchema },
+  404: { description: "No issuer is set", schema: errorSchema },
+  502: { description: "The issuer does not answer", schema: errorSchema },
+};
+
+export function oidcRoutes(parts: SessionParts): Route[] {
+  const login = new OidcLogin();
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/login/oidc",
+      id: "loginByOidc",
+      summary: "Begin a login with an account of the issuer",
+      access: "open",
+      answers,
+      handle: async ({ headers }) => await begun(parts, login, headers),
+    }),
+    route({
+      method: "GET",
+      path: CALLBACK,
+      id: "loginByOidcCallback",
+      summary: "Where the issuer sends people back to",
+      access: "open",
+      query: z.looseObject({
+        code: z.string().max(4_000).optional(),
+        state: z.string().max(1_000).optional(),
+        error: z.string().max(1_000).optional(),
+      }),
+      answers,
+      handle: async ({ address, headers, query }) => {
+        try {
+          return await finished(parts, login, { address, headers, query });
+        } catch (error) {
+          if (error instanceof HttpError && error.status < 500) {
+            parts.notes.refused("console", { by: "oidc", address, code: error.code });
+          }
+          throw error;
+        }
+      },
+    }),
+  ];
+}
+
+async function begun({ clock, guard }: SessionParts, login: OidcLogin, headers: IncomingHttpHeaders): Promise<Answer> {
+  const { access } = guard;
+  const oidc = requireOidc(access);
+  const { pending, url } = await login.begin(oidc, redirectUrlOf(access, oidc, headers));
+  const exp = Math.floor(clock.wallMs() / 1_000) + LIFE_S;
+  const value = signed(signingKey(access), PURPOSE, { ...pending, exp });
+  return redirect(url.href, [stateCookie(access, headers, value, LIFE_S)]);
+}
+
+interface CameBack {
+  readonly address: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly query: Readonly<Record<string, unknown>>;
+}
+
+async function finished(parts: SessionParts, login: OidcLogin, { address, headers, query }: CameBack): Promise<Answer> {
+  const { clock, guard, notes } = parts;
+  const { access } = guard;
+  const oidc = requireOidc(access);
+  const cookie = cookieOf(headers, COOKIE) ?? "";
+  const { data: pending } = pendingSchema.safeParse(opened(signingKey(access), PURPOSE, cookie));
+  if (pending === undefined || pending.exp * 1_000 <= clock.wallMs()) {
+    throw new HttpError(
+      401,
+      "LOGIN_REFUSED",
+      "No login was begun in this browser within ten minutes.",
+      "Log in again.",
+    );
+  }
+  const texts = Object.entries(query).filter((pair): pair is [string, string] => typeof pair[1] === "string");
+  const claims = await login.finish(oidc, pending, new URLSearchParams(texts));
+  const name = nameOf(access, claims);
+  const { maySeePayloads, role } = rightsOf(oidc, name, claims);
+  notes.loggedIn({ by: name, via: "console" }, { by: "oidc", subject: String(claims.sub), address });
+  const owner = { by: "oidc", name, role, payloads: maySeePayloads } as const;
+  // Up from the callback's own address, so that it is right behind a proxy that adds a folder too.
+  return redirect("../../../../", [
+    sessionCookie(access, owner, headers, clock.wallMs()),
+    stateCookie(access, headers, "", 0),
+  ]);
+}
+
+function requireOidc({ oidc }: AccessConfig): OidcConfig {
+  if (oidc !== null) return oidc;
+  throw new HttpError(404, "OIDC_OFF", "No issuer is set.", "Set OIDC_ISSUER, or log in with a token.");
+}
+
+/** Of those who ask over another name the issuer knows no such address, and sends nobody there. */
+function redirectUrlOf(access: AccessConfig, oidc: OidcConfig, headers: IncomingHttpHeaders): string {
+  if (oidc.redirectUrl !== null) return oidc.redirectUrl;
+  if (access.publicOrigin !== null) return `${access.publicOrigin}${CALLBACK}`;
+  const address = `${isSecure(headers, null) ? "https" : "http"}://${headers.host}${CALLBACK}`;
+  if (URL.canParse(address)) return address;
+  throw new HttpError(400, "BAD_REQUEST", "The Host header is no name.", "Set OIDC_REDIRECT_URL or PUBLIC_URL.");
+}
+
+/** Never one that the audit would take for somebody else's. */
+function nameOf({ tokens }: AccessConfig, { email, email_verified, preferred_username, sub }: Claims): string {
+  // Some issuers let people choose the other one themselves.
+  const names = [email_verified === false ? null : email, preferred_username, sub];
+  const name = String(names.find((it) => typeof it === "string" && it !== "")).slice(0, 200);
+  const isTaken = RESERVED_NAMES.includes(name) || tokens.some((token) => token.name === name);
+  return isTaken ? `oidc:${name}` : name;
+}
+
+/** All that the groups give, together. */
+function rightsOf({ rightsByGroup, roleClaim }: OidcConfig, name: string, claims: Claims): Rights {
+  const groups = groupsIn(claims, roleClaim);
+  const rights = groups.flatMap((group) => rightsByGroup.get(group) ?? []);
+  const role = ROLES.findLast((it) => rights.some((right) => right.role === it));
+  if (role !== undefined) return { role, maySeePayloads: rights.some(({ maySeePayloads }) => maySeePayloads) };
+  const held = groups.length === 0 ? "is not among the claims" : `holds ${groups.slice(0, 20).join(", ")}`;
+  const what = `${name} has no role here: ${roleClaim} ${held}. The claims are ${Object.keys(claims).join(", ")}.`;
+  throw new HttpError(
+    403,
+    "ROLE_MISSING",
+    what,
+    "OIDC_ROLE_CLAIM names the claim, OIDC_ROLES which group has which role.",
+  );
+}
+
+function stateCookie(access: AccessConfig, headers: IncomingHttpHeaders, value: string, maxAgeS: number): string {
+  // The way back from the issuer is one from another site.
+  return cookieText(COOKIE, value, { maxAgeS, sameSite: "Lax", isSecure: isSecure(headers, access.publicOrigin) });
+}
+
+function redirect(location: string, cookies: readonly string[]): Answer {
+  return { status: 302, body: null, headers: { location, "set-cookie": [...cookies] } };
+}

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { healthOf } from "./health.ts";
+import { FACTS } from "./health-fixture.test.ts";
+import { bareOverview, destinationState, findingsOf, markersOf, overviewOf } from "./overview.ts";
+import { overviewSchema } from "./schemas/overview.ts";
+
+const facts: Parameters<typeof overviewOf>[0] = {
+  nowMs: Date.parse("2026-01-02T03:04:05.000Z"),
+  health: healthOf(FACTS),
+  waiting: { pending: 1_000, isEstimate: false, oldestAgeMs: 3_000 },
+  writtenPerSecond: 1.23456,
+  publishedPerSecond: 200,
+  failedPerSecond: 0,
+  shrinkPerSecond: 50,
+  retrying: 1,
+  parkedKeys: 2,
+  deadLetters: 3,
+  publishedTotal: 9_007_199_254_740_993n,
+  destinations: [],
+  instances: [],
+  lastPoint: null,
+};
+
+test("F3 the time until all is out is what waits at the pace at which it gets less", () => {
+  const drained = (more: Partial<typeof facts>) => overviewOf({ ...facts, ...more }).drainMs;
+  const waiting = (pending: number | null, isEstimate = false) => ({
+    waiting: { pending, isEstimate, oldestAgeMs: 1 },
+  });
+  assert.equal(drained({}), 20_000);
+  assert.equal(drained({ shrinkPerSecond: -1 }), null);
+  assert.equal(drained({ shrinkPerSecond: null }), null);
+  assert.equal(drained({ ...waiting(0), shrinkPerSecond: null }), 0);
+  assert.equal(drained(waiting(null)), null);
+  assert.equal(drained(waiting(1_000_000, true)), 5_000_000, "an estimate does not shrink: the pace of delivery");
+  const overview = overviewOf(facts);
+  assert.deepEqual([overview.publishedTotal, overview.writtenPerSecond], ["9007199254740993", 1.23]);
+  overviewSchema.parse(overview);
+});
+
+test("F3 problems are told with what mends them, our own words first", () => {
+  const broken = [
+    { pipeline: "p", code: "COLUMN_MISSING" as const, reason: "there is no id [COLUMN_MISSING] Add the column." },
+  ];
+  const health = healthOf({ ...FACTS, broken, database: { answers: false, reason: "connection refused" } });
+  const { health: status, problems } = bareOverview(health);
+  assert.equal(status, "unhealthy");
+  assert.equal(problems[0]?.what, "database postgres: connection refused");
+  assert.match(problems[0]?.fix ?? "", /^Check that the database runs/);
+  assert.deepEqual(problems.at(-1), { what: "source p: there is no id", fix: "Add the column." });
+  const [first, ...others] = findingsOf(health);
+  assert.deepEqual([first?.severity, first?.check, others.at(-1)?.fix], ["error", "database", "Add the column."]);
+});
+
+test("F3 a destination has one state, the one that people have to do with first", () => {
+  const nothing = { isPaused: false, isCircuitOpen: false, isUnreachable: false, isBusy: false };
+  assert.equal(destinationState(nothing), "idle");
+  assert.equal(destinationState({ ...nothing, isBusy: true }), "running");
+  assert.equal(destinationState({ ...nothing, isBusy: true, isUnreachable: true }), "unreachable");
+  assert.equal(destinationState({ ...nothing, isUnreachable: true, isCircuitOpen: true }), "circuit-open");
+  assert.equal(destinationState({ ...nothing, isPaused: true, isCircuitOpen: true }), "paused");
+});
+
+test("F3 what the audit and the relay both tell of is marked once", () => {
+  const at = (s: number) => new Date(1_000 * s).toISOString();
+  const told = [
+    { at: at(0), what: "this process has started", pipeline: null },
+    { at: at(12), what: "paused by anna", pipeline: "p" },
+    { at: at(100), what: "paused by anna", pipeline: "p" },
+  ];
+  const actions = [
+    { at: at(200), action: "plan-done", target: "plan 7", actor: "relay" },
+    { at: at(50), action: "plan-run", target: "plan 7", actor: "bob" },
+    { at: at(10), action: "pause", target: "p", actor: "anna" },
+  ];
+  assert.deepEqual(
+    markersOf(told, actions).map(({ what, pipeline }) => `${what} ${pipeline}`),
+    [
+      "this process has started null",
+      "paused by anna p",
+      "replay started by bob null",
+      "paused by anna p",
+      "replay done null",
+    ],
+  );
+});

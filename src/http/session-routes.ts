@@ -1,0 +1,91 @@
+import { z } from "zod";
+import type { Clock } from "../core/clock.ts";
+import type { LoginNotes } from "./auth/login-notes.ts";
+import { oidcRoutes } from "./auth/oidc-routes.ts";
+import { noSessionCookie, sessionCookie } from "./auth/session.ts";
+import type { Asking, Guard } from "./guard.ts";
+import { errorSchema, HttpError } from "./http-error.ts";
+import { ok, type Route, route } from "./route.ts";
+import { sessionSchema } from "./schemas/service.ts";
+
+export interface SessionParts {
+  readonly guard: Guard;
+  readonly notes: LoginNotes;
+  readonly clock: Clock;
+  readonly service: string;
+  readonly version: string;
+}
+
+export function sessionRoutes(parts: SessionParts): Route[] {
+  const { guard } = parts;
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/session",
+      id: "session",
+      summary: "Who is logged in, and how one logs in",
+      access: "open",
+      answers: { 200: { description: "Also for those who are not logged in", schema: sessionSchema } },
+      handle: async (asking) => ok(sessionAnswer(parts, { ...asking, method: "GET" })),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/login",
+      id: "login",
+      summary: "Begin a session of the console with a token",
+      access: "open",
+      body: z.strictObject({ token: z.string().min(1).max(1_000) }),
+      answers: {
+        204: { description: "The cookie of the session came along", schema: null },
+        401: { description: "The token is wrong", schema: errorSchema },
+        409: { description: "Nobody needs to log in here", schema: errorSchema },
+      },
+      handle: async (asking) => {
+        if (guard.mode === "open") {
+          throw new HttpError(409, "LOGIN_NOT_NEEDED", "The API is open to this machine: no login is needed.");
+        }
+        const { address, headers } = asking;
+        const { maySeePayloads, name, role } = guard.tokenOf({ ...asking, method: "POST" }, asking.body.token);
+        parts.notes.loggedIn({ by: name, via: "console" }, { by: "token", address });
+        const owner = { by: "token", name, role, payloads: maySeePayloads } as const;
+        const cookie = sessionCookie(guard.access, owner, headers, parts.clock.wallMs());
+        return { status: 204, body: null, headers: { "set-cookie": cookie } };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/logout",
+      id: "logout",
+      summary: "End the session in this browser",
+      access: "open",
+      answers: { 204: { description: "The cookie is gone", schema: null } },
+      handle: async ({ headers }) => {
+        return { status: 204, body: null, headers: { "set-cookie": noSessionCookie(guard.access, headers) } };
+      },
+    }),
+    ...oidcRoutes(parts),
+  ];
+}
+
+function sessionAnswer({ guard, service, version }: SessionParts, asking: Asking) {
+  const { oidc, tokens } = guard.access;
+  return {
+    service,
+    version,
+    access: guard.mode,
+    logins: [...(tokens.length > 0 ? ["token"] : []), ...(oidc === null ? [] : ["oidc"])],
+    identity: identityOrNull(guard, asking),
+    isDemo: false,
+  };
+}
+
+/** Whatever keeps somebody out elsewhere makes him nobody here. */
+function identityOrNull(guard: Guard, asking: Asking) {
+  try {
+    const { expiresAt, maySeePayloads, name, role } = guard.identify(asking);
+    return { name, role, maySeePayloads, expiresAt: expiresAt?.toISOString() ?? null };
+  } catch (error) {
+    if (error instanceof HttpError) return null;
+    throw error;
+  }
+}
