@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { setTimeout as pauseMs } from "node:timers/promises";
 import pg from "pg";
 import { policyOf } from "../src/config/presets.ts";
+import { systemClock } from "../src/core/clock.ts";
 import { delivered } from "../src/core/outcome.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
 import type { QueueSource } from "../src/ports/queue-store.ts";
@@ -11,6 +12,9 @@ import { createRelay } from "../src/relay/relay.ts";
 import { openOutboxSource } from "../src/sources/openoutbox/openoutbox-source.ts";
 import { managedOutboxSource, walSource } from "../src/sources/postgres/log-sources.ts";
 import { postgresSource } from "../src/sources/postgres/postgres-source.ts";
+import { BudgetedRecorder } from "../src/telemetry/attempt-recorder.ts";
+import { postgresAttemptStore } from "../src/telemetry/postgres-attempt-store.ts";
+import { redactor } from "../src/telemetry/redaction.ts";
 import type { RelayRun, SourceKind } from "./relay-order.ts";
 
 const {
@@ -21,6 +25,7 @@ const {
   until,
   kafka,
   telemetry: told,
+  recordPerSecond,
 } = JSON.parse(process.env.BENCH ?? "{}") as RelayRun & {
   url: string;
   table: string;
@@ -59,7 +64,9 @@ if ((kafka?.delivery === "exactly-once") !== (publisher.transactions !== undefin
 const database = openDatabase({ url });
 const source = sourceOf(kind);
 const telemetry = told === undefined ? null : await (await import("./relay-telemetry.ts")).openTelemetry(told);
+const recorder = recordPerSecond === undefined ? null : openRecorder(recordPerSecond);
 const relay = createRelay({
+  ...(recorder === null ? {} : { recorder }),
   sources: [telemetry?.source(source, "out") ?? source],
   destinations: { out: telemetry?.publisher(publisher) ?? publisher },
   ...(kafka ? { routes: [{ destination: "out", topic: () => kafka.topic }] } : {}),
@@ -115,10 +122,20 @@ const cpuPercent = ((used.user + used.system) / 1_000 / ms) * 100;
 clearInterval(watch);
 await relay.stop();
 await telemetry?.stop();
+await recorder?.stop();
 await database.close();
 process.stdin.destroy();
 const rssMb = rssBytes / 2 ** 20;
 process.stdout.write(JSON.stringify({ delivered: count, startedAtMs, ms, rssMb, cpuPercent, statements }));
+
+/** As the service has it. */
+function openRecorder(deliveredPerSecond: number): BudgetedRecorder {
+  const own = openDatabase({ url, applicationName: "recorder", connectionsMax: 2 });
+  const redact = redactor(["a-password", "another-password"]);
+  const redactHeader = (_: string, value: string) => value;
+  const store = postgresAttemptStore({ database: own, instance: "bench", redact, redactHeader });
+  return new BudgetedRecorder({ store, clock: systemClock, deliveredPerSecond, retentionMs: 7 * 86_400_000 });
+}
 
 function sourceOf(kind: SourceKind): QueueSource {
   if (kind === "flag") return postgresSource({ database, table });

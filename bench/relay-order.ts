@@ -11,6 +11,8 @@ export interface RelayRun {
   readonly kafka?: KafkaTarget;
   /** Metrics, logs and tracing around it; absent: none. */
   readonly telemetry?: RelayTelemetry;
+  /** Delivered events that are recorded in a second; absent: there is no recorder. */
+  readonly recordPerSecond?: number;
   /** So many keys get a dead head before the start. */
   readonly parkedKeys?: number;
 }

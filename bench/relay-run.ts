@@ -34,14 +34,19 @@ export async function runRelay(postgres: PostgresServer, run: RelayRun): Promise
   return await result;
 }
 
-/** The same without waiting for the end; `stop` is for a run until it is told to stop. */
+/**
+ * The same without waiting for the end; `stop` is for a run until it is told to stop. `prepare` comes between what is
+ * cleared before each run and the start.
+ */
 export async function startRelay(
   postgres: PostgresServer,
   run: RelayRun,
+  prepare: () => Promise<void> = async () => {},
 ): Promise<{ readonly result: Promise<RelayResult>; stop(): void }> {
   const table = run.kind === "openoutbox" ? "public.openoutbox_events" : "public.outbox";
   await resetProgress(postgres, table, run.kind);
   if (run.parkedKeys) await parkKeys(postgres, run.parkedKeys);
+  await prepare();
   const child = spawn(process.execPath, [...missingHeapFlags([], ""), CHILD], {
     env: { ...process.env, BENCH: JSON.stringify({ ...run, table, url: postgres.databaseUrl("postgres", ROLE) }) },
     stdio: ["pipe", "pipe", "inherit"],

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import type { Figure, Scenario } from "./figure.ts";
 import { machine, printFigures } from "./report.ts";
+import { consoleScenario } from "./scenarios/console.ts";
 import { drainKafka } from "./scenarios/drain-kafka.ts";
 import { drainLog } from "./scenarios/drain-log.ts";
 import { drainPostgres } from "./scenarios/drain-postgres.ts";
@@ -9,8 +10,10 @@ import { insertCost } from "./scenarios/insert-cost.ts";
 import { latency } from "./scenarios/latency.ts";
 import { overhead } from "./scenarios/overhead.ts";
 import { publishers } from "./scenarios/publishers.ts";
+import { recorder } from "./scenarios/recorder.ts";
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  console: consoleScenario,
   "drain-postgres": drainPostgres,
   "drain-kafka": drainKafka,
   "drain-log": drainLog,
@@ -19,6 +22,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   latency,
   overhead,
   publishers,
+  recorder,
 };
 
 const USAGE = `npm run bench -- <scenario> [--json] [--only part] [--scale 0.1] [--peers] [--growth]

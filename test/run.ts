@@ -214,7 +214,7 @@ function indent(text: string): string {
 }
 
 const wanted = process.argv.slice(2);
-const files = globSync("{src,test,bench}/**/*.test.ts", { exclude: ["**/node_modules/**"] })
+const files = globSync("{src,test,bench,console}/**/*.test.ts", { exclude: ["**/node_modules/**"] })
   .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
   .sort();
 const results: FileResult[] = [];

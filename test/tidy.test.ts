@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { resolve } from "node:path";
 import { test } from "node:test";
 import { crowdedStatementFiles, incompleteAdapters } from "./tidy/adapters.ts";
+import { deadConsoleExports, longComponents, wrongConsoleImports } from "./tidy/console.ts";
 import { deadExports, deadFiles } from "./tidy/dead-code.ts";
 import { brokenLinks, changelogForm, unknownCommands } from "./tidy/documents.ts";
 import { impureEngine, undeclaredPackages, wrongImports } from "./tidy/layers.ts";
@@ -33,6 +34,15 @@ test("the engine touches no clock, timer, randomness or socket but the injected 
 
 test("every imported package is declared", () => {
   check(undeclaredPackages, "add it to package.json: what src/ imports to (peer) dependencies, the rest to dev ones");
+});
+
+test("the console knows the HTTP API alone", () => {
+  check(wrongConsoleImports, "ask the API for it; of src/http/schemas it may take types, by `import type`");
+});
+
+test("no component of the console is too long, and no export of it is unused", () => {
+  check(longComponents, "move a part of what it shows to a component of its own");
+  check(deadConsoleExports, "drop `export`, or the whole declaration");
 });
 
 test("no file is too long", () => {

@@ -4,13 +4,20 @@ import type { WireMessage } from "./destination-wire.ts";
 export interface Arrival {
   readonly id: string;
   readonly type: string;
+  readonly destination: string;
   readonly source: string | null;
   readonly key: string | null;
-  readonly payload: string;
   readonly atMs: number;
   /** From the writing of the event to its arrival; null when the row does not say when it was written. */
   readonly latencyMs: number | null;
   readonly isRepeated: boolean;
+}
+
+/** What is known at their source of events that have not arrived. */
+export interface Whereabouts {
+  /** Waiting, failed ones included. */
+  readonly waiting: ReadonlySet<string>;
+  readonly discarded: ReadonlySet<string>;
 }
 
 /** An event that was written and has not arrived. */
@@ -20,7 +27,7 @@ interface Awaited {
   readonly writtenMs: number;
 }
 
-const LATEST_MAX = 30;
+const LATEST_MAX = 12;
 /** Repetitions come within seconds; these are minutes of the heaviest traffic. */
 const IDS_MAX = 200_000;
 /** What was written so long ago and is neither here nor waiting in its table is looked at. */
@@ -36,7 +43,8 @@ export class ArrivalBook {
   repeated = 0;
   outOfOrder = 0;
   lost = 0;
-  readonly byType = new Map<string, number>();
+  /** Given up by a person: they will never come, and that is known. */
+  discarded = 0;
   readonly latest: Arrival[] = [];
   readonly #ids = new Set<string>();
   readonly #awaited = new Map<string, Awaited>();
@@ -54,15 +62,14 @@ export class ArrivalBook {
   }
 
   arrived(message: WireMessage): void {
-    const { source, id, type, key, createdAt, payload } = message;
+    const { destination, source, id, type, key, createdAt, payload } = message;
     const name = `${source} ${id}`;
     const isRepeated = this.#ids.has(name);
     const atMs = Date.now();
     const latencyMs = createdAt === null ? null : Math.max(0, atMs - Date.parse(createdAt));
-    this.latest.unshift({ id, type, source, key, payload: payload.slice(0, 200), atMs, latencyMs, isRepeated });
+    this.latest.unshift({ id, type, destination, source, key, atMs, latencyMs, isRepeated });
     if (this.latest.length > LATEST_MAX) this.latest.pop();
     this.total += 1;
-    this.byType.set(type, (this.byType.get(type) ?? 0) + 1);
     if (isRepeated) {
       this.repeated += 1;
       return;
@@ -74,10 +81,10 @@ export class ArrivalBook {
   }
 
   /**
-   * Looks for what was marked as delivered and never came. `stillThere` gives the ids of a source that its table or the
-   * dead letters still have; an event is marked only after its arrival, so whatever is gone from there must be here.
+   * Looks for what was marked as delivered and never came. `ask` tells which ids of a source still wait there; an event
+   * is marked only after its arrival, so whatever is gone from there must be here.
    */
-  async findLost(stillThere: (source: string, ids: readonly string[]) => Promise<ReadonlySet<string>>): Promise<void> {
+  async findLost(ask: (source: string, ids: readonly string[]) => Promise<Whereabouts>): Promise<void> {
     const before = Date.now() - SUSPECT_MS;
     const suspects: Awaited[] = [];
     for (const awaited of this.#awaited.values()) {
@@ -86,11 +93,13 @@ export class ArrivalBook {
     }
     for (const [source, ofSource] of Map.groupBy(suspects, (suspect) => suspect.source)) {
       const ids = ofSource.map(({ id }) => id);
-      const there = await stillThere(source, ids);
+      const { discarded, waiting } = await ask(source, ids);
       for (const { id, source: table } of ofSource) {
         const name = `${table} ${id}`;
-        if (there.has(id)) this.#moveBack(name);
-        else if (this.#awaited.delete(name)) this.lost += 1;
+        if (waiting.has(id)) this.#moveBack(name);
+        else if (!this.#awaited.delete(name)) continue;
+        else if (discarded.has(id)) this.discarded += 1;
+        else this.lost += 1;
       }
     }
   }

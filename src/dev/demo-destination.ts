@@ -1,8 +1,8 @@
 import { delivered, type Outcome, rejected, retry, skipped } from "../core/outcome.ts";
 import type { ArrivalBook } from "./arrival-book.ts";
-import type { WireMessage } from "./destination-wire.ts";
+import { MAIN_DESTINATION, type WireMessage } from "./destination-wire.ts";
 
-/** What can be wrong with the destination. */
+/** What can be wrong with the main destination. */
 export interface DestinationFaults {
   /** Refuses everything. */
   down: boolean;
@@ -16,12 +16,18 @@ export interface DestinationFaults {
 
 const SLOW_MS = 500;
 const FLAKY_EVERY = 10;
+/** One destination is never quite well, so that retries can be seen from the start. */
+const WEAK = { destination: "search", every: 30 };
 
-/** Stands for a broker until one is configured: what arrives here can be watched, and everything can go wrong. */
+/**
+ * Stands for a broker and for what reads a log until one is configured: what arrives here can be watched, and
+ * everything can go wrong.
+ */
 export class DemoDestination {
   readonly faults: DestinationFaults = { down: false, slow: false, flaky: false, mended: false };
   readonly #book: ArrivalBook;
   #taken = 0;
+  #takenByTheWeak = 0;
 
   constructor(book: ArrivalBook) {
     this.#book = book;
@@ -29,7 +35,7 @@ export class DemoDestination {
 
   /** Null when the sender gave up before anything arrived. */
   async take(messages: readonly WireMessage[], givenUp: AbortSignal): Promise<readonly Outcome[] | null> {
-    if (this.faults.slow) await elapsed(SLOW_MS);
+    if (this.faults.slow && messages[0]?.destination === MAIN_DESTINATION) await elapsed(SLOW_MS);
     if (givenUp.aborted) return null;
     const failedKeys = new Set<string>();
     return messages.map((message) => {
@@ -42,17 +48,38 @@ export class DemoDestination {
     });
   }
 
-  #judge({ payload }: WireMessage): Outcome {
-    const { down, flaky, mended } = this.faults;
-    if (down) return retry("the demo destination is switched off", { scope: "destination" });
-    if (isPoison(payload) && !mended) return rejected("the demo destination refuses an invoice without an amount");
+  #judge({ destination, payload }: WireMessage): Outcome {
+    const { down, mended } = this.faults;
+    const isMain = destination === MAIN_DESTINATION;
+    if (isMain && down) return retry("the demo destination is switched off", { scope: "destination" });
+    const refusal = mended ? null : refusalOf(payload);
+    if (refusal !== null) return rejected(refusal);
+    return isMain ? this.#stumble() : this.#waver(destination);
+  }
+
+  #stumble(): Outcome {
     this.#taken += 1;
-    if (flaky && this.#taken % FLAKY_EVERY === 0) return retry("the demo destination stumbled over this one");
-    return delivered;
+    const isOne = this.faults.flaky && this.#taken % FLAKY_EVERY === 0;
+    return isOne ? retry("the demo destination stumbled over this one") : delivered;
+  }
+
+  #waver(destination: string): Outcome {
+    if (destination !== WEAK.destination) return delivered;
+    this.#takenByTheWeak += 1;
+    return this.#takenByTheWeak % WEAK.every === 0 ? retry("503: the search index is being merged") : delivered;
   }
 }
 
-const isPoison = (payload: string): boolean => payload.includes('"poison"');
+/** Of events that no destination takes before it is mended. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  poison: "the receiver refuses an event without an amount",
+  overdrawn: "the refund is more than was paid",
+};
+
+function refusalOf(payload: string): string | null {
+  const name = Object.keys(REFUSALS).find((it) => payload.includes(`"${it}"`));
+  return name === undefined ? null : (REFUSALS[name] ?? null);
+}
 
 function elapsed(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));

@@ -4,7 +4,8 @@ import type { Outcome } from "../core/outcome.ts";
 export interface WireMessage {
   readonly id: string;
   readonly type: string;
-  /** The table that it came from; null where the relay was told to send other headers. */
+  readonly destination: string;
+  /** The table that it came from, with its subscriber if it has one; null where other headers are to be sent. */
   readonly source: string | null;
   readonly key: string | null;
   readonly createdAt: string | null;
@@ -26,3 +27,11 @@ export interface ToRelay {
 
 /** The header that tells the destination which table an event came from. */
 export const SOURCE_HEADER = "x-source";
+
+/** Where what is in queues goes, as logs, metrics and the console name it. */
+export const MAIN_DESTINATION = "broker";
+
+/** What an event of a table is called on its way: the same row of a log goes once to each subscriber. */
+export function lineOf(table: string, destination: string): string {
+  return destination === MAIN_DESTINATION ? table : `${table}@${destination}`;
+}

@@ -30,7 +30,7 @@ interface DevOptions {
 
 const READY_LOOK_MS = 30;
 
-/** `outbox-relay dev`: everything on one machine, with a page to watch and to break it. Returns the exit code. */
+/** `outbox-relay dev`: everything on one machine, with a console to watch and to break it. Returns the exit code. */
 export async function runDev(options: DevOptions): Promise<number> {
   const terminal = new Terminal();
   const signals = new Signals();
@@ -74,12 +74,13 @@ class DevFace {
       book,
       destination: new DemoDestination(book),
       broker,
+      tour: { isBroken: false, isMended: false },
       shoppers: null,
       figures: null,
       relays: null,
-      startingWith: "the page",
+      startingWith: "the console",
     };
-    this.#live = new LiveState(this.#parts);
+    this.#live = new LiveState(this.#parts, () => this.#server?.isRunning === false);
   }
 
   /** Resolves when events flow, or when it was stopped before. */
@@ -136,8 +137,9 @@ class DevFace {
 
   async #startDatabase(folder: ScratchFolder): Promise<void> {
     this.#server = await startEmbeddedServer(folder);
-    const { url, stop } = this.#server;
-    this.#closers.push(stop);
+    const server = this.#server;
+    const { url } = server;
+    this.#closers.push(() => server.stop());
     const admin = openDatabase({ url });
     await migrateUp(admin).finally(() => admin.close());
     await buildShop(url);
@@ -150,6 +152,7 @@ class DevFace {
     this.#parts.shoppers = shoppers;
     this.#closers.push(() => shoppers.stop());
     shoppers.start();
+    if (traffic && broker === null) await shoppers.refund();
     this.#terminal.say(`database: ${url} (try: select * from outbox_relay.relay_state)`);
     const relayUrl = url.replace("//postgres@", `//${DEMO_ROLE}@`);
     const [first, second] = [await freePort(), await freePort()];
@@ -177,7 +180,7 @@ class DevFace {
     const { broker, relays } = this.#parts;
     if (relays === null) return;
     this.#terminal.say(
-      `destination: ${broker ?? "built in, watched on the page; set OUTBOX_DESTINATION for a broker"}`,
+      `destination: ${broker ?? "built in, watched in the console; set OUTBOX_DESTINATION for a broker"}`,
     );
     const { first: relay, second } = relays;
     relay.start();

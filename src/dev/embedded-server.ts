@@ -17,6 +17,11 @@ export interface EmbeddedServer {
   readonly url: string;
   /** Stops all its processes for so long, as a machine without breath does. False when that cannot be done now. */
   freeze(ms: number): boolean;
+  readonly isRunning: boolean;
+  /** Ends it so that it can be started again with all that it holds. */
+  halt(): Promise<void>;
+  /** On the same port. Legal while it runs. */
+  resume(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -25,29 +30,88 @@ export async function startEmbeddedServer(folder: ScratchFolder): Promise<Embedd
   const binaries = await embeddedBinaries();
   const data = join(folder.path, "data");
   await copyDataFolder(binaries, 18, data);
-  const port = await freePort();
-  const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=50"];
-  const flags = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
-  const account = await serverAccount();
-  // In a process group of its own: Ctrl-C goes to the terminal's group, and the relay must still settle first.
-  const stdio = ["ignore", "ignore", "pipe"] as const;
-  const child = spawn(join(binaries, "postgres"), flags, { ...account, cwd: "/", stdio: [...stdio], detached: true });
-  if (child.pid !== undefined) folder.guard(child.pid);
-  const lastWords = lastLines(child);
-  const frost = new Frost(child);
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  const stop = async () => {
-    frost.thaw();
-    await end(child);
-    folder.release();
-  };
-  try {
-    await ready(child, url);
-  } catch (error) {
-    await stop();
-    throw new Exit(EXIT.failed, [`The embedded PostgreSQL does not start: ${reasonOf(error)}`, ...lastWords]);
+  const server = new Server(folder, { binaries, data, port: await freePort(), account: await serverAccount() });
+  await server.resume();
+  return server;
+}
+
+interface ServerPlace {
+  readonly binaries: string;
+  readonly data: string;
+  readonly port: number;
+  readonly account: Awaited<ReturnType<typeof serverAccount>>;
+}
+
+class Server implements EmbeddedServer {
+  readonly url: string;
+  readonly #folder: ScratchFolder;
+  readonly #place: ServerPlace;
+  #child: ChildProcess | null = null;
+  #frost: Frost | null = null;
+  /** Starts and ends come one after the other, whoever asks. */
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(folder: ScratchFolder, place: ServerPlace) {
+    this.#folder = folder;
+    this.#place = place;
+    this.url = `postgres://postgres@127.0.0.1:${place.port}/postgres`;
   }
-  return { url, freeze: (ms) => frost.freeze(ms), stop };
+
+  get isRunning(): boolean {
+    return this.#child !== null;
+  }
+
+  freeze(ms: number): boolean {
+    return this.#frost?.freeze(ms) ?? false;
+  }
+
+  halt(): Promise<void> {
+    return this.#next(() => this.#end());
+  }
+
+  resume(): Promise<void> {
+    return this.#next(async () => {
+      if (this.#child === null) await this.#start();
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.halt();
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  async #start(): Promise<void> {
+    const { account, binaries, data, port } = this.#place;
+    const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=50"];
+    const flags = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
+    // In a process group of its own: Ctrl-C goes to the terminal's group, and the relay must still settle first.
+    const stdio = ["ignore", "ignore", "pipe"] as const;
+    const child = spawn(join(binaries, "postgres"), flags, { ...account, cwd: "/", stdio: [...stdio], detached: true });
+    if (child.pid !== undefined) this.#folder.guard(child.pid);
+    this.#child = child;
+    this.#frost = new Frost(child);
+    const lastWords = lastLines(child);
+    try {
+      await ready(child, this.url);
+    } catch (error) {
+      await this.#end();
+      throw new Exit(EXIT.failed, [`The embedded PostgreSQL does not start: ${reasonOf(error)}`, ...lastWords]);
+    }
+  }
+
+  async #end(): Promise<void> {
+    if (this.#child === null) return;
+    this.#frost?.thaw();
+    await end(this.#child);
+    this.#child = null;
+    this.#frost = null;
+    this.#folder.release();
+  }
 }
 
 /** What the server said last, for when it ends. */

@@ -63,13 +63,13 @@ export class Journal {
 
   /** Makes entries of the lines that matter to somebody who watches. */
   heard(who: string, line: RelayLine): void {
-    const { event, level, msg, reason } = line;
+    const { event, level, message, reason } = line;
     if (event === "CircuitOpened") this.#circuits.set(who, String(reason));
     if (event === "CircuitClosed") this.#circuits.delete(who);
     if (event === "LaneTaken") this.#laneTaken(who);
     const told = event === undefined ? undefined : TOLD[event];
     if (told !== undefined) this.add(told.tone, told.text(line, who));
-    else if (level >= ERROR_LEVEL) this.add("bad", reason === undefined ? msg : `${msg}: ${reason}`);
+    else if (level >= ERROR_LEVEL) this.add("bad", reason === undefined ? message : `${message}: ${reason}`);
   }
 
   stop(): void {

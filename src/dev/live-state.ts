@@ -1,20 +1,22 @@
+import { randomUUID } from "node:crypto";
 import { reasonOf } from "../core/errors.ts";
-import type { DeadLetter } from "../operations/dead-letter-list.ts";
 import type { Arrival, ArrivalBook } from "./arrival-book.ts";
 import type { DemoDestination, DestinationFaults } from "./demo-destination.ts";
 import type { Entry, Journal } from "./journal.ts";
 import { Rates } from "./rates.ts";
 import type { RelayState, RelaySupervisor } from "./relay-supervisor.ts";
-import type { Retrying, ShopFigures, SourceFigures } from "./shop-figures.ts";
+import type { ShopFigure, ShopFigures } from "./shop-figures.ts";
 import type { Shoppers } from "./shoppers.ts";
 
-/** Everything that the page is made from. It exists, empty, before anything else has started. */
+/** Everything that the demo's part of the console is made from. It exists, empty, before anything else has started. */
 export interface LiveParts {
   readonly journal: Journal;
   readonly book: ArrivalBook;
   readonly destination: DemoDestination;
-  /** The user's broker as the page names it; null without one. */
+  /** The user's broker as it is named; null without one. */
   readonly broker: string | null;
+  /** How far somebody has come with the guided first minute, as the switches know it. */
+  readonly tour: { isBroken: boolean; isMended: boolean };
   /** Null until they have started. */
   shoppers: Shoppers | null;
   figures: ShopFigures | null;
@@ -24,24 +26,23 @@ export interface LiveParts {
   startingWith: string | null;
 }
 
-interface ShownSource extends SourceFigures {
+/** The figures of the moment. */
+interface Flow {
   readonly inPerS: number;
   readonly outPerS: number;
-}
-
-interface Sample {
-  readonly atMs: number;
-  readonly in: number;
-  readonly out: number;
   readonly waiting: number;
   readonly lagMs: number;
+  readonly delivered: number;
 }
 
-/** What the page gets, whole each time. */
+/** What the console gets, whole each time. */
 export interface Snapshot {
+  /** Another one after each start, so that nobody goes on with what belongs to a demo that has ended. */
+  readonly runId: string;
   readonly nowMs: number;
   readonly startingWith: string | null;
   readonly databaseTrouble: string | null;
+  readonly isDatabaseStopped: boolean;
   readonly relays: readonly (RelayState & { readonly lanes: number })[];
   readonly traffic: { readonly isOn: boolean };
   readonly destination: {
@@ -53,14 +54,19 @@ export interface Snapshot {
     readonly repeated: number;
     readonly outOfOrder: number;
     readonly lost: number;
+    readonly discarded: number;
     readonly outstanding: number;
-    readonly byType: Readonly<Record<string, number>>;
   };
-  readonly sources: readonly ShownSource[];
-  readonly samples: readonly Sample[];
+  /** Null before the first look. */
+  readonly flow: Flow | null;
+  readonly tour: {
+    readonly isFlowing: boolean;
+    readonly isBroken: boolean;
+    readonly isMended: boolean;
+    readonly plansDone: number;
+    readonly deadLetters: number;
+  };
   readonly messages: readonly Arrival[];
-  readonly deadLetters: readonly DeadLetter[];
-  readonly retrying: readonly Retrying[];
   readonly journal: readonly Entry[];
 }
 
@@ -68,26 +74,27 @@ type Watcher = (state: Snapshot) => void;
 type Unwatch = () => void;
 
 const TICK_MS = 1_000;
-const SAMPLES_MAX = 120;
 const FIND_LOST_EVERY = 3;
+/** So many arrivals are a flow. */
+const FLOW_MIN = 20;
 
 /** Looks at everything once a second and tells whoever watches. */
 export class LiveState {
   readonly #parts: LiveParts;
+  readonly #isDatabaseStopped: () => boolean;
+  readonly #runId = randomUUID();
   readonly #rates = new Rates();
   readonly #watchers = new Set<Watcher>();
-  readonly #samples: Sample[] = [];
-  #sources: readonly ShownSource[] = [];
-  #deadLetters: readonly DeadLetter[] = [];
-  #retrying: readonly Retrying[] = [];
-  #lanes: ReadonlyMap<string, number> = new Map();
+  #figure: ShopFigure | null = null;
+  #flow: Flow | null = null;
   #databaseTrouble: string | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
   #looks = 0;
 
-  constructor(parts: LiveParts) {
+  constructor(parts: LiveParts, isDatabaseStopped: () => boolean) {
     this.#parts = parts;
+    this.#isDatabaseStopped = isDatabaseStopped;
   }
 
   start(): void {
@@ -111,36 +118,52 @@ export class LiveState {
       this.#looking = null;
     });
     await Promise.race([this.#looking, new Promise((resolve) => setTimeout(resolve, TICK_MS / 2))]);
+    this.tell();
+  }
+
+  /** At once, as after a switch was thrown. */
+  tell(): void {
     const state = this.snapshot();
     for (const watcher of this.#watchers) watcher(state);
   }
 
   snapshot(): Snapshot {
-    const { book, broker, destination, journal, relays, shoppers, startingWith } = this.#parts;
+    const { book, journal, relays, shoppers, startingWith, tour } = this.#parts;
     const shown = relays === null ? [] : [relays.first.state, relays.second.state];
+    const figure = this.#figure;
     return {
+      runId: this.#runId,
       nowMs: Date.now(),
       startingWith,
       databaseTrouble: this.#databaseTrouble,
-      relays: shown.map((relay) => ({ ...relay, lanes: this.#lanes.get(relay.name) ?? 0 })),
+      isDatabaseStopped: this.#isDatabaseStopped(),
+      relays: shown.map((relay) => ({ ...relay, lanes: figure?.lanes.get(relay.name) ?? 0 })),
       traffic: { isOn: shoppers?.isShopping ?? false },
-      destination: {
-        broker,
-        circuit: journal.circuit,
-        faults: destination.faults,
-        arrived: book.total,
-        repeated: book.repeated,
-        outOfOrder: book.outOfOrder,
-        lost: book.lost,
-        outstanding: book.outstanding,
-        byType: Object.fromEntries(book.byType),
+      destination: this.#destination(),
+      flow: this.#flow,
+      tour: {
+        isFlowing: book.total >= FLOW_MIN,
+        ...tour,
+        plansDone: figure?.plansDone ?? 0,
+        deadLetters: figure?.deadLetters ?? 0,
       },
-      sources: this.#sources,
-      samples: this.#samples,
       messages: book.latest,
-      deadLetters: this.#deadLetters,
-      retrying: this.#retrying,
       journal: journal.entries,
+    };
+  }
+
+  #destination(): Snapshot["destination"] {
+    const { book, broker, destination, journal } = this.#parts;
+    return {
+      broker,
+      circuit: journal.circuit,
+      faults: destination.faults,
+      arrived: book.total,
+      repeated: book.repeated,
+      outOfOrder: book.outOfOrder,
+      lost: book.lost,
+      discarded: book.discarded,
+      outstanding: book.outstanding,
     };
   }
 
@@ -148,20 +171,11 @@ export class LiveState {
     const { book, broker, figures, shoppers } = this.#parts;
     if (figures === null || shoppers === null) return;
     try {
-      const [sources, dead, retrying, lanes] = await Promise.all([
-        figures.sources(),
-        figures.deadLetters(),
-        figures.retrying(),
-        figures.lanes(),
-      ]);
-      this.#lanes = lanes;
-      this.#deadLetters = dead;
-      this.#retrying = retrying;
-      this.#note(sources, shoppers.written);
+      this.#note(await figures.read(), shoppers.written);
       this.#looks += 1;
       // A broker of the user's is not watched: nobody here knows what arrives there.
       if (broker === null && this.#looks % FIND_LOST_EVERY === 0) {
-        await book.findLost((source, ids) => figures.stillThere(source, ids));
+        await book.findLost((line, ids) => figures.whereabouts(line, ids));
       }
       this.#databaseTrouble = null;
     } catch (error) {
@@ -169,22 +183,16 @@ export class LiveState {
     }
   }
 
-  #note(figures: readonly SourceFigures[], written: ReadonlyMap<string, number>): void {
+  #note(figure: ShopFigure, written: number): void {
     const atMs = Date.now();
-    this.#sources = figures.map((source) => ({
-      ...source,
-      inPerS: this.#rates.perSecond(`in ${source.source}`, written.get(source.source) ?? 0, atMs),
-      outPerS: this.#rates.perSecond(`out ${source.source}`, source.delivered, atMs),
-    }));
-    const sum = (pick: (source: ShownSource) => number) =>
-      this.#sources.reduce((total, source) => total + pick(source), 0);
-    this.#samples.push({
-      atMs,
-      in: sum(({ inPerS }) => inPerS),
-      out: sum(({ outPerS }) => outPerS),
-      waiting: sum(({ waiting }) => waiting),
-      lagMs: Math.max(0, ...this.#sources.map(({ oldestMs }) => oldestMs)),
-    });
-    if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
+    const { delivered, oldestMs, waiting } = figure;
+    this.#figure = figure;
+    this.#flow = {
+      inPerS: this.#rates.perSecond("in", written, atMs),
+      outPerS: this.#rates.perSecond("out", delivered, atMs),
+      waiting,
+      lagMs: oldestMs,
+      delivered,
+    };
   }
 }

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 /** A line of the relay's log. */
 export interface RelayLine {
   readonly level: number;
-  readonly msg: string;
+  readonly message: string;
   /** The technical event, where the line was made of one. */
   readonly event?: string;
   readonly [field: string]: unknown;

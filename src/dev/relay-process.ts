@@ -1,13 +1,14 @@
 // The relay of the dev face: `outbox-relay run` in a process of its own, so that it can be killed for real. Its parent
 // starts it, sets its environment, and is its destination when the argument says so.
 import { runCommand } from "../cli/run-command.ts";
+import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { reasonOf } from "../core/errors.ts";
-import type { ToRelay } from "./destination-wire.ts";
-import { DEMO_DESTINATION, DEMO_TIMING } from "./relay-settings.ts";
+import { MAIN_DESTINATION, type ToRelay } from "./destination-wire.ts";
+import { DELIVER_TO_PARENT, DEMO_TIMING } from "./relay-settings.ts";
 import { wiredPublisher } from "./wired-publisher.ts";
 
-const deliversToParent = process.argv[2] === DEMO_DESTINATION;
+const deliversToParent = process.argv[2] === DELIVER_TO_PARENT;
 
 /** Longer than a stop takes. */
 const STOP_MS_MAX = 10_000;
@@ -34,12 +35,21 @@ function endWithoutParent(): void {
 function adapt(config: ServiceConfig): ServiceConfig {
   const timing = { ...config.timing, ...DEMO_TIMING };
   if (!deliversToParent) return { ...config, timing };
+  const routes = config.routes.map((route) => ({ ...route, destination: MAIN_DESTINATION }));
+  const subscribers = config.subscribers.map(({ name, route, ...rest }) => ({
+    ...rest,
+    name,
+    route: { ...route, destination: name },
+  }));
+  const names = [MAIN_DESTINATION, ...subscribers.map(({ name }) => name)];
+  return { ...config, timing, destinations: names.map(parentAsDestination), routes, subscribers };
+}
+
+function parentAsDestination(name: string): DestinationConfig {
   const open = async () =>
-    wiredPublisher(DEMO_DESTINATION, {
+    wiredPublisher(name, {
       send: (message) => void process.send?.(message, undefined, undefined, () => {}),
       onMessage: (listener) => process.on("message", (message) => listener(message as ToRelay)),
     });
-  const demo = { kind: "demo", name: DEMO_DESTINATION, addresses: [], isExactlyOnce: false, warnings: [], options: {} };
-  const routes = config.routes.map((route) => ({ ...route, destination: DEMO_DESTINATION }));
-  return { ...config, timing, destinations: [{ ...demo, open }], routes };
+  return { kind: "demo", name, addresses: [], isExactlyOnce: false, warnings: [], options: {}, open };
 }

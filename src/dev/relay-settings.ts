@@ -3,10 +3,13 @@ import { CONFIG_FILE_VARIABLE, type Environment } from "../config/environment.ts
 import { loadConfig } from "../config/load-config.ts";
 import { ENVIRONMENT_NAMES } from "../config/names.ts";
 import { settingOf } from "../config/settings.ts";
+import { SHOP_SUBSCRIBERS } from "./demo-shop.ts";
 import { SOURCE_HEADER } from "./destination-wire.ts";
 
-/** The destination in the parent process, as logs and metrics name it. */
-export const DEMO_DESTINATION = "demo";
+export const DEMO_SERVICE = "outbox-relay-dev";
+
+/** Says to the relay's process that its parent is the destination. */
+export const DELIVER_TO_PARENT = "deliver-to-parent";
 
 /** Circuits and holds are looked at often, so that whoever throws a switch sees what it does. */
 export const DEMO_TIMING = { circuitMaxMs: 1_000, reviewMs: 1_000 };
@@ -47,13 +50,15 @@ export function relayEnvironment(env: Environment, databaseUrl: string, port: nu
     OUTBOX_DESTINATION: "stdout:",
     DELIVERY: "at-least-once",
     HEADERS_TEMPLATE: `${SOURCE_HEADER}={schema}.{table}`,
+    OUTBOX_ROUTES: JSON.stringify([{ types: "*" }]),
+    OUTBOX_SUBSCRIBERS: JSON.stringify(SHOP_SUBSCRIBERS.map((name) => ({ name }))),
   };
   return {
     ...Object.fromEntries(passedOn),
     ...(hasBroker(env) ? {} : demo),
     DATABASE_URL: databaseUrl,
     OUTBOX_SCHEMAS: "*",
-    SERVICE_NAME: "outbox-relay-dev",
+    SERVICE_NAME: DEMO_SERVICE,
     HOST: "127.0.0.1",
     PORT: String(port),
     LOG_LEVEL: "info",
@@ -63,6 +68,8 @@ export function relayEnvironment(env: Environment, databaseUrl: string, port: nu
     RETRY_INITIAL_DELAY_MS: "500ms",
     RETRY_MAX_DELAY_MS: "5s",
     MAX_RETRIES: "10",
+    // What comes behind a dead letter waits, in every kind of table: a replay is never late.
+    ON_EXHAUSTED: "park",
     POLL_INTERVAL_MS: "200ms",
     SHUTDOWN_TIMEOUT_MS: "5s",
   };

@@ -5,7 +5,7 @@ import { missingHeapFlags } from "../cli/heap-limits.ts";
 import type { DemoDestination } from "./demo-destination.ts";
 import type { ToDestination, ToRelay } from "./destination-wire.ts";
 import { type RelayLine, readRelayLog } from "./relay-log.ts";
-import { DEMO_DESTINATION } from "./relay-settings.ts";
+import { DELIVER_TO_PARENT } from "./relay-settings.ts";
 
 /** As an orchestrator does it: not at once, so that a relay which cannot start does not eat the machine. */
 const RESTART_MS = 3_000;
@@ -64,7 +64,7 @@ export class RelaySupervisor {
     this.#stopping = false;
     const { cwd, destination, name } = this.#options;
     const env: Readonly<Record<string, string>> = { ...this.#options.env, RELAY_ID: name };
-    const child = fork(ENTRY, destination === null ? [] : [DEMO_DESTINATION], {
+    const child = fork(ENTRY, destination === null ? [] : [DELIVER_TO_PARENT], {
       env,
       cwd,
       execArgv: [...process.execArgv, ...missingHeapFlags(process.execArgv, env.NODE_OPTIONS ?? "")],

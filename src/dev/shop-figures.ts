@@ -1,122 +1,93 @@
-import pg from "pg";
-import { type DeadLetter, listDeadLetters } from "../operations/dead-letter-list.ts";
-import { replay } from "../operations/replay.ts";
+import {
+  type EventSource,
+  eventSources,
+  type OperationTarget,
+  operationReadSettings,
+} from "../operations/event-source.ts";
+import { readLogShape, shapedLogEvents } from "../operations/log-events.ts";
+import { readStatus } from "../operations/status.ts";
+import { parseTableName, quoteArray, quoteLiteral } from "../postgres/identifiers.ts";
 import { type Database, openDatabase } from "../postgres/pool.ts";
-import { SHOP_TABLES } from "./demo-shop.ts";
+import { statement } from "../postgres/transaction.ts";
+import type { Whereabouts } from "./arrival-book.ts";
+import { MAIN_DESTINATION } from "./destination-wire.ts";
 
-/** What the database says of one source. */
-export interface SourceFigures {
-  readonly source: string;
-  /** Events that the relay has yet to deliver. */
+/** What the database says of everything that waits and of those who deliver it. */
+export interface ShopFigure {
+  /** Events that are not out yet, whatever keeps them. */
   readonly waiting: number;
-  /** Events behind a dead letter of their key. */
-  readonly parked: number;
-  readonly dead: number;
-  /** Age of the oldest waiting event; 0 when none waits. */
+  /** Age of the oldest that waits; 0 when none does. */
   readonly oldestMs: number;
   readonly delivered: number;
+  readonly deadLetters: number;
+  /** How many plans have brought events back, or taken them away. */
+  readonly plansDone: number;
+  /** By the name of the living relay. */
+  readonly lanes: ReadonlyMap<string, number>;
 }
-
-/** An event that failed and is tried again. */
-export interface Retrying {
-  readonly id: string;
-  readonly pipeline: string;
-  readonly key: string | null;
-  readonly attempts: number;
-  readonly reason: string;
-}
-
-const SHOWN_MAX = 20;
-const QUERY_MS = 2_000;
-
-const figuresOf = ({ schema, table, unpublished }: (typeof SHOP_TABLES)[number]) => `
-select '${schema}.${table}' as source,
-  count(*) filter (where not is_dead and not is_parked) as waiting,
-  count(*) filter (where not is_dead and is_parked) as parked,
-  count(*) filter (where is_dead) as dead,
-  coalesce(extract(epoch from clock_timestamp() - min(created_at) filter (where not is_dead and not is_parked)), 0) * 1000 as "oldestMs",
-  coalesce((select total_events_published from outbox_relay.relay_state
-    where schema_name = '${schema}' and table_name = '${table}'), 0) as delivered
-from (select created_at,
-    exists (select from dead d where d.event_id = t.id::text) as is_dead,
-    exists (select from dead d where d.parks and d.event_key = t.aggregate_id) as is_parked
-  from ${schema}.${table} t
-  where ${unpublished}) waiting`;
-
-const FIGURES = SHOP_TABLES.map(
-  (shop) => `(with dead as materialized (
-  select event_id, event_key, parks from outbox_relay.holds
-  where state = 'dead' and pipeline like '${shop.schema}.${shop.table}->%')
-${figuresOf(shop)})`,
-).join("\nunion all\n");
-
-const RETRYING = `
-select event_id as id, pipeline, event_key as key, attempts, reason
-from outbox_relay.holds where state <> 'dead' order by last_failed_at desc limit ${SHOWN_MAX}`;
-
-const LANES = `
-select i.name, count(*) as lanes from outbox_relay.instances i join outbox_relay.lanes l on l.owner = i.id
-where i.alive_until > clock_timestamp() group by i.name`;
 
 /** Reads what the tables of the shop and of the relay say, with the rights of their owner. */
 export class ShopFigures {
-  readonly #pool: pg.Pool;
-  readonly #database: Database;
+  readonly #target: OperationTarget;
 
   constructor(url: string) {
-    this.#database = openDatabase({ url, applicationName: "outbox-relay dev" });
-    this.#pool = new pg.Pool({
-      connectionString: url,
-      max: 2,
-      query_timeout: QUERY_MS,
-      connectionTimeoutMillis: QUERY_MS,
-    });
-    this.#pool.on("error", () => {});
+    this.#target = { database: openDatabase({ url, applicationName: "outbox-relay dev" }), columns: {} };
   }
 
-  async sources(): Promise<readonly SourceFigures[]> {
-    const { rows } = await this.#pool.query<Record<string, string>>(FIGURES);
-    return rows.map(({ source, ...figures }) => ({ source: source!, ...numbers(figures) }) as unknown as SourceFigures);
+  get #database(): Database {
+    return this.#target.database;
   }
 
-  /** The last ones that nobody has dealt with. */
-  async deadLetters(): Promise<readonly DeadLetter[]> {
-    return (await listDeadLetters(this.#database, {}, { limit: SHOWN_MAX })).deadLetters;
+  async read(): Promise<ShopFigure> {
+    const { lanes, replayItems, replayPlans } = this.#database.tables;
+    const { instances, pipelines } = await readStatus(this.#target);
+    const [totals] = await this.#rows(`select
+      (select coalesce(sum(published_total), 0) from ${lanes}),
+      (select count(*) from ${replayPlans} p where p.state = 'done'
+        and exists (select from ${replayItems} i where i.plan = p.id and i.state = 'done'))`);
+    return {
+      waiting: pipelines.reduce((sum, { pending }) => sum + (pending ?? 0), 0),
+      oldestMs: Math.max(0, ...pipelines.map(({ oldestAgeMs }) => oldestAgeMs ?? 0)),
+      delivered: Number(totals?.[0]),
+      deadLetters: pipelines.reduce((sum, { deadLetters }) => sum + deadLetters, 0),
+      plansDone: Number(totals?.[1]),
+      lanes: new Map(instances.map(({ name, lanes: owned }) => [name, owned])),
+    };
   }
 
-  async retrying(): Promise<readonly Retrying[]> {
-    return (await this.#pool.query<Retrying>(RETRYING)).rows;
-  }
-
-  /** How many lanes each living relay owns. */
-  async lanes(): Promise<ReadonlyMap<string, number>> {
-    const { rows } = await this.#pool.query<{ name: string; lanes: string }>(LANES);
-    return new Map(rows.map(({ name, lanes }) => [name, Number(lanes)]));
-  }
-
-  /** Those of the ids that wait in their table. */
-  async stillThere(source: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-    const shop = SHOP_TABLES.find(({ schema, table }) => `${schema}.${table}` === source);
-    if (shop === undefined) return new Set(ids);
-    const { rows } = await this.#pool.query<{ id: string }>(
-      `select id::text from ${source} where id::text = any($1) and ${shop.unpublished}`,
-      [ids],
+  /** Of the events of one line, as `orders.outbox` or `shipping.outbox@search`. */
+  async whereabouts(line: string, ids: readonly string[]): Promise<Whereabouts> {
+    const [table = "", subscriber] = line.split("@");
+    const pipeline = `${line}->${subscriber ?? MAIN_DESTINATION}`;
+    const source =
+      subscriber === undefined ? (await eventSources(this.#target, table)).usable[0] : await this.#log(table, pipeline);
+    const lanes = await this.#rows(
+      `select lane from ${this.#database.tables.lanes} where pipeline = ${quoteLiteral(pipeline)} limit 1`,
     );
-    return new Set(rows.map(({ id }) => id));
+    // Nobody has read it yet.
+    if (source === undefined || lanes.length === 0) return { waiting: new Set(ids), discarded: new Set() };
+    const { givenUp, table: shape, waiting } = source;
+    const wanted = quoteArray(ids);
+    const there = await this.#rows(`select ${shape.id}::text from ${shape.quotedName} t
+      where ${shape.id} = any(${wanted}::text[]::${shape.idType}[]) and ${givenUp === null ? waiting : `(${waiting} or ${givenUp})`}`);
+    const gone = await this.#rows(`select original_event_id from ${this.#database.tables.failedEvents}
+      where original_event_id = any(${wanted}::text[]) and resolution = 'discarded'`);
+    const discarded = new Set(gone.map(([id]) => id ?? ""));
+    // An Open Outbox row stays dead when it was discarded.
+    const waits = there.map(([id]) => id ?? "").filter((id) => !discarded.has(id));
+    return { waiting: new Set(waits), discarded };
   }
 
-  /** False when it is no dead letter any more. */
-  async replay(letterId: string): Promise<boolean> {
-    const request = { choice: { ids: [letterId] }, all: false, author: { by: "the page of outbox-relay dev" } };
-    const { done } = await replay({ database: this.#database, columns: {} }, request);
-    return done === 1;
+  close(): Promise<void> {
+    return this.#database.close();
   }
 
-  async close(): Promise<void> {
-    await Promise.all([this.#pool.end(), this.#database.close()]);
+  async #log(table: string, pipeline: string): Promise<EventSource> {
+    const shape = await readLogShape(this.#target, parseTableName(table), "managed");
+    return await shapedLogEvents(this.#database, shape, [pipeline]);
   }
-}
 
-function numbers(texts: Readonly<Record<string, string>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, Number(text)]));
+  #rows(sql: string) {
+    return statement(this.#database.pool, operationReadSettings(this.#database, "watching the demo"), sql);
+  }
 }

@@ -1,5 +1,6 @@
 import pg from "pg";
 import type { ArrivalBook } from "./arrival-book.ts";
+import { linesOf } from "./demo-shop.ts";
 
 const KEYS = 40;
 const TICK_MS_MIN = 20;
@@ -8,29 +9,58 @@ const BURST = { statements: 20, keys: 250 };
 export const BURST_EVENTS = 2 * BURST.statements * BURST.keys;
 
 // Each statement is a transaction of its own that writes into the outboxes of all services. No key is twice in one:
-// rows of one statement have no order that a column shows.
+// rows of one statement have no order that a column shows. What belongs together has one correlation id.
 const PLACE = `
-with placed as (select * from unnest($1::text[], $2::int[]) as placed (key, number)),
+with placed as materialized (
+  select key, number, gen_random_uuid() as correlation, 10 + number % 90 as total
+  from unnest($1::text[], $2::int[]) as placed (key, number)),
 o as (
-  insert into orders.outbox (aggregate_id, event_type, payload)
-  select key, 'order.placed', jsonb_build_object('order', key, 'number', number, 'total', 10 + number % 90) from placed
+  insert into orders.outbox (aggregate_id, event_type, payload, headers, correlation_id)
+  select key, case number % 10 when 7 then 'order.changed' else 'order.placed' end,
+    jsonb_build_object('order', key, 'number', number, 'total', total, 'currency', 'EUR',
+      'lines', jsonb_build_array(jsonb_build_object('sku', 'sku-' || number % 23, 'count', 1 + number % 3))),
+    jsonb_build_object('tenant', case number % 2 when 0 then 'acme' else 'globex' end), correlation
+  from placed
   returning id::text),
 b as (
-  insert into billing.outbox_events (aggregate_id, event_type, payload)
-  select key, 'invoice.issued', jsonb_build_object('order', key, 'number', number)::text from placed
+  insert into billing.outbox_events (aggregate_id, event_type, payload, correlation_id)
+  select key, 'invoice.issued', jsonb_build_object('order', key, 'number', number, 'amount', total)::text, correlation
+  from placed
   returning id::text),
+p as (
+  insert into payments.openoutbox_events (partition_key, event_type, payload, headers)
+  select key, 'payment.taken', convert_to(jsonb_build_object('order', key, 'number', number, 'amount', total)::text, 'UTF8'),
+    jsonb_build_object('correlation-id', correlation)
+  from placed where $3 and number % 2 = 0
+  returning event_id::text),
 s as (
-  insert into shipping.outbox (aggregate_id, event_type, payload)
-  select key, 'parcel.sent', convert_to(jsonb_build_object('order', key, 'number', number)::text, 'UTF8')
+  insert into shipping.outbox (event_key, event_type, payload, correlation_id)
+  select key, case number % 6 when 0 then 'parcel.handed-over' else 'parcel.packed' end,
+    jsonb_build_object('order', key, 'number', number)::text, correlation::text
   from placed where $3 and number % 3 = 0
-  returning id::text)
+  returning event_id::text)
 select 'orders.outbox', id from o union all
 select 'billing.outbox_events', id from b union all
-select 'shipping.outbox', id from s`;
+select 'payments.openoutbox_events', event_id from p union all
+select 'shipping.outbox', event_id from s`;
 
-const POISON = `
-insert into billing.outbox_events (aggregate_id, event_type, payload) values ($1, 'invoice.issued', $2)
-returning 'billing.outbox_events', id::text`;
+const INVOICE = `
+with placed as materialized (select $1::text as key, $3::int as number, gen_random_uuid() as correlation),
+o as (
+  insert into orders.outbox (aggregate_id, event_type, payload, correlation_id)
+  select key, 'order.placed', jsonb_build_object('order', key, 'number', number, 'total', 42), correlation from placed
+  returning id::text),
+b as (
+  insert into billing.outbox_events (aggregate_id, event_type, payload, correlation_id)
+  select key, 'invoice.issued', $2, correlation from placed
+  returning id::text)
+select 'orders.outbox', id from o union all
+select 'billing.outbox_events', id from b`;
+
+const REFUND = `
+insert into payments.openoutbox_events (partition_key, event_type, payload, headers)
+values ($1, 'payment.refunded', convert_to($2, 'UTF8'), jsonb_build_object('refund-number', $3::int))
+returning 'payments.openoutbox_events', event_id::text`;
 
 interface ShoppersOptions {
   readonly url: string;
@@ -43,8 +73,8 @@ interface ShoppersOptions {
 /** The traffic of the shop: orders at a steady rate, and what is asked for besides. All on one connection, in order. */
 export class Shoppers {
   isShopping: boolean;
-  /** Events written by source. */
-  readonly written = new Map<string, number>();
+  /** Events, whatever their source. */
+  written = 0;
   readonly #options: ShoppersOptions;
   #client: pg.Client | null = null;
   #orders = 0;
@@ -78,13 +108,24 @@ export class Shoppers {
     }
   }
 
-  /** One event that the destination refuses, and two of the same key that have to wait behind it. */
+  /** One invoice that the destination refuses, and two of the same key that have to wait behind it. */
   async poison(): Promise<void> {
     this.#poisons += 1;
-    const key = `poison-${this.#poisons}`;
-    for (const kind of ["poison", "waits", "waits"]) {
+    await this.#writeLine(INVOICE, `poison-${this.#poisons}`, "poison");
+  }
+
+  /** A refund that the destination refuses: there is something to see before anybody has broken anything. */
+  async refund(): Promise<void> {
+    await this.#writeLine(REFUND, "refund-1", "overdrawn");
+  }
+
+  async #writeLine(sql: string, key: string, fault: string): Promise<void> {
+    for (const kind of [fault, "waits", "waits"]) {
       this.#orders += 1;
-      await this.#write(POISON, [key, JSON.stringify({ order: key, number: this.#orders, [kind]: true })]);
+      const number = this.#orders;
+      // A customer with a number that JavaScript cannot hold: it arrives, and is shown, as it was written.
+      const payload = `{"order": "${key}", "number": ${number}, "customer": 9007199254740993, "${kind}": true}`;
+      await this.#write(sql, [key, payload, number]);
     }
   }
 
@@ -112,9 +153,9 @@ export class Shoppers {
     const work = this.#line.then(async () => {
       const client = await this.#connected();
       const { rows } = await client.query<[string, string]>({ text: sql, values: [...values], rowMode: "array" });
+      this.written += rows.length;
       for (const [source, id] of rows) {
-        this.#options.book?.written(source, id);
-        this.written.set(source, (this.written.get(source) ?? 0) + 1);
+        for (const line of linesOf(source)) this.#options.book?.written(line, id);
       }
     });
     this.#line = work.catch(() => {});

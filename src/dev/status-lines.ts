@@ -23,10 +23,9 @@ export class StatusLines {
   }
 }
 
-function lineOf({ samples, sources }: Snapshot): string | null {
-  const last = samples.at(-1);
-  if (last === undefined) return null;
-  const delivered = sources.reduce((sum, source) => sum + source.delivered, 0);
+function lineOf({ flow }: Snapshot): string | null {
+  if (flow === null) return null;
   const count = (value: number) => Math.round(value).toLocaleString("en-US");
-  return `in ${count(last.in)}/s   out ${count(last.out)}/s   waiting ${count(last.waiting)}   lag ${(last.lagMs / 1_000).toFixed(1)} s   delivered ${count(delivered)}`;
+  const lag = `${(flow.lagMs / 1_000).toFixed(1)} s`;
+  return `in ${count(flow.inPerS)}/s   out ${count(flow.outPerS)}/s   waiting ${count(flow.waiting)}   lag ${lag}   delivered ${count(flow.delivered)}`;
 }

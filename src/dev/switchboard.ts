@@ -6,8 +6,10 @@ import { BURST_EVENTS } from "./shoppers.ts";
 
 const FREEZE_MS = 5_000;
 
-const SWITCHES = ["down", "slow", "flaky", "mended", "traffic", "second"] as const;
-const ACTS = ["poison", "kill", "burst", "freeze"] as const;
+const SWITCHES = ["down", "slow", "flaky", "traffic", "second", "database"] as const;
+const ACTS = ["poison", "kill", "burst", "freeze", "mend"] as const;
+/** What the guided tour counts as breaking something. */
+const BREAKS: readonly string[] = ["down", "slow", "flaky", "database", "poison", "kill", "freeze"];
 
 /** What may be asked for: a switch with its new place, or something that happens once. */
 export const faultSchema = z.discriminatedUnion("fault", [
@@ -17,20 +19,18 @@ export const faultSchema = z.discriminatedUnion("fault", [
 
 type FaultRequest = z.output<typeof faultSchema>;
 
-/** Why a fault cannot be had just now; the page shows it. */
+/** Why a fault cannot be had just now; the console shows it. */
 export class Unavailable extends Error {}
 
-const TOLD: Readonly<Record<keyof DestinationFaults, readonly [on: string, off: string]>> = {
+type DestinationSwitch = Exclude<keyof DestinationFaults, "mended">;
+
+const TOLD: Readonly<Record<DestinationSwitch, readonly [on: string, off: string]>> = {
   down: ["The destination was switched off.", "The destination was switched on again."],
   slow: ["The destination answers half a second late now.", "The destination answers at once again."],
   flaky: ["The destination fails every tenth message now.", "The destination fails nothing by chance any more."],
-  mended: [
-    "The destination was mended: it takes poison too. Replay what is dead.",
-    "The destination refuses poison again.",
-  ],
 };
 
-/** Does what the switches and buttons of the page ask for, and notes it. */
+/** Does what the switches and buttons of the console ask for, and notes it. */
 export class Switchboard {
   readonly #parts: LiveParts;
   readonly #server: () => EmbeddedServer | null;
@@ -44,22 +44,32 @@ export class Switchboard {
   async apply(request: FaultRequest): Promise<void> {
     if (request.fault === "traffic") this.#traffic(request.on);
     else if (request.fault === "second") await this.#secondRelay(request.on);
+    else if (request.fault === "database") await this.#database(request.on);
     else if ("on" in request) this.#destination(request.fault, request.on);
     else await this.#acts[request.fault]();
-  }
-
-  /** Throws Unavailable. */
-  async replay(letterId: string): Promise<void> {
-    const isThere = (await this.#parts.figures?.replay(letterId)) ?? false;
-    if (!isThere) throw new Unavailable("This dead letter is not there any more.");
-    this.#parts.journal.add("plain", "A dead letter was put back; the relay tries it again.");
+    const isBreak = BREAKS.includes(request.fault) && !("on" in request && !request.on);
+    if (isBreak) this.#parts.tour.isBroken = true;
   }
 
   readonly #acts: Readonly<Record<(typeof ACTS)[number], () => Promise<void> | void>> = {
     poison: async () => {
       this.#requireOwnDestination();
-      this.#parts.journal.add("plain", "A poison event was written, and two more of its key behind it.");
+      const { destination, journal, tour } = this.#parts;
+      // A destination that was mended would take it.
+      destination.faults.mended = false;
+      tour.isMended = false;
+      journal.add("plain", "A poison event was written, and two more of its key behind it.");
       await this.#shoppers().poison();
+    },
+    mend: async () => {
+      this.#requireOwnDestination();
+      for (const fault of ["down", "slow", "flaky"] as const) this.#destination(fault, false);
+      if (this.#server()?.isRunning === false) await this.#database(false);
+      const { destination, journal, tour } = this.#parts;
+      tour.isMended = tour.isBroken;
+      if (destination.faults.mended) return;
+      destination.faults.mended = true;
+      journal.add("good", "The destination was mended: it takes poison too. Replay what is dead.");
     },
     burst: async () => {
       this.#parts.journal.add("plain", `A burst of ${BURST_EVENTS.toLocaleString("en")} events is being written.`);
@@ -76,13 +86,27 @@ export class Switchboard {
     },
   };
 
-  #destination(fault: keyof DestinationFaults, on: boolean): void {
+  #destination(fault: DestinationSwitch, on: boolean): void {
     this.#requireOwnDestination();
     const { destination, journal } = this.#parts;
     if (destination.faults[fault] === on) return;
     destination.faults[fault] = on;
-    const isTrouble = on && fault !== "mended";
-    journal.add(isTrouble ? "bad" : "plain", TOLD[fault][on ? 0 : 1]);
+    journal.add(on ? "bad" : "plain", TOLD[fault][on ? 0 : 1]);
+  }
+
+  /** On: away. */
+  async #database(on: boolean): Promise<void> {
+    const server = this.#server();
+    if (server === null || this.#parts.startingWith !== null) throw new Unavailable("The demo is still starting.");
+    if (server.isRunning !== on) return;
+    const { journal } = this.#parts;
+    if (on) {
+      await server.halt();
+      journal.add("bad", "The database was stopped: nobody can write, and nobody can settle.");
+    } else {
+      await server.resume();
+      journal.add("good", "The database is back, with all that it held.");
+    }
   }
 
   #traffic(on: boolean): void {

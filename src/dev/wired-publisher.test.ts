@@ -5,7 +5,7 @@ import type { Message } from "../core/event.ts";
 import type { Outcome } from "../core/outcome.ts";
 import { ArrivalBook } from "./arrival-book.ts";
 import { DemoDestination } from "./demo-destination.ts";
-import type { ToDestination, ToRelay } from "./destination-wire.ts";
+import { MAIN_DESTINATION, type ToDestination, type ToRelay } from "./destination-wire.ts";
 import { wiredPublisher } from "./wired-publisher.ts";
 
 function message(id: string, key: string, payload = "{}"): Message {
@@ -15,12 +15,12 @@ function message(id: string, key: string, payload = "{}"): Message {
 }
 
 /** Both ends in one process. */
-function wired() {
+function wired(name: string = MAIN_DESTINATION) {
   const book = new ArrivalBook();
   const destination = new DemoDestination(book);
   const sent: ToDestination[] = [];
   let answer: (message: ToRelay) => void = () => {};
-  const publisher = wiredPublisher("demo", {
+  const publisher = wiredPublisher(name, {
     send: (message) => void sent.push(message),
     onMessage: (listener) => {
       answer = listener;
@@ -50,6 +50,19 @@ test("F6 what the destination refuses keeps the later ones of its key back, and 
   ]);
   assert.deepEqual(kinds, ["delivered", "rejected", "skipped", "delivered"]);
   assert.deepEqual([book.total, book.latest[0]?.source], [2, "a.outbox"]);
+});
+
+test("F6 a row of a log is another arrival at each subscriber; the faults are those of the main destination", async () => {
+  const { book, destination, publish } = wired("warehouse");
+  destination.faults.down = true;
+  assert.deepEqual(await publish([message("1", "a"), message("2", "b", '{"overdrawn":true}')]), [
+    "delivered",
+    "rejected",
+  ]);
+  assert.deepEqual([book.total, book.latest[0]?.source], [1, "a.outbox@warehouse"]);
+  const weak = wired("search");
+  const kinds = await weak.publish(Array.from({ length: 60 }, (_, index) => message(`w${index}`, `key${index}`)));
+  assert.equal(kinds.filter((kind) => kind === "retry").length, 2, "one subscriber is never quite well");
 });
 
 test("F6 each fault of the destination does what its switch says", async () => {

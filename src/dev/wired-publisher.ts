@@ -2,7 +2,7 @@ import { RelayError } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
 import { type Outcome, retry } from "../core/outcome.ts";
 import type { Publisher, Report } from "../ports/publisher.ts";
-import { SOURCE_HEADER, type ToDestination, type ToRelay, type WireMessage } from "./destination-wire.ts";
+import { lineOf, SOURCE_HEADER, type ToDestination, type ToRelay, type WireMessage } from "./destination-wire.ts";
 
 /** The relay's end of the channel between the two processes. */
 interface DestinationChannel {
@@ -10,10 +10,12 @@ interface DestinationChannel {
   onMessage(listener: (message: ToRelay) => void): void;
 }
 
+/** Counted for all publishers of the process: they share one channel. */
+let batches = 0;
+
 /** Delivers over the channel to the destination in the parent process, which answers batch by batch. */
 export function wiredPublisher(name: string, channel: DestinationChannel): Publisher {
   const waiting = new Map<number, (outcomes: readonly Outcome[]) => void>();
-  let batches = 0;
   channel.onMessage(({ batch, outcomes }) => waiting.get(batch)?.(outcomes));
 
   async function publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
@@ -28,7 +30,7 @@ export function wiredPublisher(name: string, channel: DestinationChannel): Publi
     signal.addEventListener("abort", giveUp, { once: true });
     try {
       if (signal.aborted) giveUp();
-      else channel.send({ kind: "batch", batch, messages: messages.map(toWire) });
+      else channel.send({ kind: "batch", batch, messages: messages.map((message) => toWire(message, name)) });
       const outcomes = await promise;
       for (const index of messages.keys()) report(index, outcomes[index] ?? retry("the destination gave no answer"));
     } finally {
@@ -40,7 +42,9 @@ export function wiredPublisher(name: string, channel: DestinationChannel): Publi
   return { name, capabilities: { keyOrderInBatch: true, deduplicates: false }, publish, close: async () => {} };
 }
 
-function toWire({ event, headers, payload }: Message): WireMessage {
+function toWire({ event, headers, payload }: Message, destination: string): WireMessage {
   const { id, type, key, createdAt } = event;
-  return { id, type, key, createdAt, source: headers[SOURCE_HEADER] ?? null, payload: payload.toString("utf8") };
+  const table = headers[SOURCE_HEADER];
+  const source = table === undefined ? null : lineOf(table, destination);
+  return { id, type, key, createdAt, destination, source, payload: payload.toString("utf8") };
 }

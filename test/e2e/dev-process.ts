@@ -20,11 +20,16 @@ interface DevState {
   /** The first, and one that can be switched on. */
   readonly relays: readonly { readonly state: string; readonly pid: number | null; readonly lanes: number }[];
   readonly destination: {
+    readonly arrived: number;
     readonly lost: number;
+    readonly repeated: number;
     readonly outstanding: number;
     readonly outOfOrder: number;
+    readonly circuit: string | null;
     readonly broker: string | null;
   };
+  readonly flow: { readonly waiting: number; readonly lagMs: number; readonly delivered: number } | null;
+  readonly tour: { readonly deadLetters: number; readonly plansDone: number };
 }
 
 export interface DevProcess extends AsyncDisposable {

@@ -129,6 +129,9 @@ test("D2 D3 D5: two intent types by the CLI's runner; one destination is down fo
   const health = (await service.get("/health")).json();
   assert.equal(health.status, "healthy", JSON.stringify(health));
   assert.match((await service.get("/metrics")).body, /outbox_relay_events_published_total\{source="shop\/NotifyUser"/);
+  for (const path of ["overview", "series", "logs", "doctor", "config"]) {
+    assert.equal((await service.get(`/api/v1/${path}`)).status, 200, path);
+  }
   service.kill("SIGTERM");
   const ended = await service.ended;
   assert.equal(ended.code, 0, ended.stderr);

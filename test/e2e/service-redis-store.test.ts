@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { overviewSchema } from "../../src/http/schemas/overview.ts";
 import { redisOutbox } from "../../src/redis-outbox.ts";
 import { freePort } from "../servers/free-port.ts";
 import { startRedis } from "../servers/redis.ts";
@@ -35,6 +36,20 @@ test("D7 A18: the service carries events out of Redis by its address alone, and 
   await outbox.append({ id: "3", ...EVENT });
   await until("the third is delivered", () => running.stdout().includes('"id":"3"'));
   assert.equal((await running.get("/api/v1/pipelines")).status >= 400, true);
+  const overview = await until("the overview counts it", async () => {
+    const { body, status } = await running.get("/api/v1/overview");
+    assert.equal(status, 200, body);
+    const told = overviewSchema.parse(JSON.parse(body));
+    return told.publishedTotal === "1" && told.pending === 0 ? told : null;
+  });
+  assert.deepEqual([overview.instances, overview.parkedKeys, overview.destinations.length], [[], 0, 1]);
+  for (const [path, empty] of [
+    ["/api/v1/logs", { logs: [] }],
+    ["/api/v1/doctor", { findings: [] }],
+  ] as const) {
+    assert.deepEqual((await running.get(path)).json(), empty, path);
+  }
+  assert.equal((await running.get("/api/v1/series")).status, 200);
   running.kill("SIGTERM");
   assert.equal((await running.ended).code, 0);
   await outbox.close();

@@ -110,6 +110,9 @@ test("E1 E2 E3 E4 E5 E7 E8 from the append to a job: a reference, once, with its
   assert.deepEqual(figures, [3, 2, 1, 0]);
   await running.becomes("healthy");
   assert.equal((await running.get("/readyz")).status, 200);
+  for (const path of ["overview", "series", "logs", "doctor", "config"]) {
+    assert.equal((await running.get(`/api/v1/${path}`)).status, 200, path);
+  }
   running.kill("SIGTERM");
   assert.equal((await running.ended).code, 0);
   assert.doesNotMatch(running.stdout() + running.stderr() + JSON.stringify(jobs), /SECRET-CANARY/);

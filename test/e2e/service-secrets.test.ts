@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
 import { type Receiver, startReceiver } from "../servers/receiver.ts";
 import { until } from "../servers/until.ts";
+import { cookiesOf, visit } from "./http-visitor.ts";
 import { ORDERS } from "./outbox-tables.ts";
 import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
 import { serverOfFile, stagesOn } from "./service-stage.ts";
@@ -15,6 +16,10 @@ const CANARIES = {
   database: "canary-database-p@ss:w/rd",
   kafka: 'canary-kafka-"quoted"\\back',
   admin: "canary-admin-token",
+  viewer: "canary-viewer-token",
+  operator: "canary-operator-token",
+  session: "canary-session-secret",
+  issuer: "canary-oidc-client-secret",
   loki: "canary-loki-password",
   otel: "canary-otel-key",
   push: "canary-push-password",
@@ -49,7 +54,7 @@ function withLogin(address: string, user: string, password: string): string {
 }
 
 /** The settings of a service whose every receiver has a secret. */
-async function secretive(databaseUrl: string, receiver: Receiver): Promise<Record<string, string>> {
+async function secretive(databaseUrl: string, receiver: Receiver): Promise<Record<string, string> & { PORT: string }> {
   return {
     DATABASE_URL: withLogin(databaseUrl, new URL(databaseUrl).username, CANARIES.database),
     OUTBOX_SCHEMAS: "orders",
@@ -57,6 +62,12 @@ async function secretive(databaseUrl: string, receiver: Receiver): Promise<Recor
     LOG_LEVEL: "trace",
     LOG_EVENTS: "all",
     ADMIN_TOKEN_FILE: fileWith("token", `${CANARIES.admin}\n`),
+    API_TOKENS_FILE: fileWith("tokens", `ann:viewer:${CANARIES.viewer}\nbob:operator+payloads:${CANARIES.operator}\n`),
+    SESSION_SECRET: CANARIES.session,
+    OIDC_ISSUER: receiver.url,
+    OIDC_CLIENT_ID: "relay",
+    OIDC_CLIENT_SECRET: CANARIES.issuer,
+    OIDC_ROLES: "viewer=support",
     LOKI_HOST: receiver.url,
     LOKI_BASIC_AUTH: `me:${CANARIES.loki}`,
     ALLOY_PUSH_URL: withLogin(`${receiver.url}/api/v1/write`, "me", CANARIES.push),
@@ -77,14 +88,40 @@ function requireNone(what: string, text: string): void {
   }
 }
 
-/** All that the process says: its output, its answers, and what it pushed. */
-async function checkAll(running: ServiceProcess, receiver: Receiver): Promise<void> {
+/** All that the process says: its output, its answers to everything that it documents, and what it pushed. */
+async function checkAll(running: ServiceProcess, env: { readonly PORT: string }, receiver: Receiver): Promise<void> {
+  const address = `http://127.0.0.1:${env.PORT}`;
   requireNone("the output", running.stdout() + running.stderr());
-  for (const path of ["/", "/health", "/readyz?verbose", "/metrics", "/openapi.json", "/api/v1/status", "/nothing"]) {
-    const { body } = await running.get(path);
-    requireNone(path, body);
+  const { body: document } = await visit(`${address}/openapi.json`);
+  const { paths } = JSON.parse(document) as { paths: Record<string, object> };
+  const addresses = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => ({ method: method.toUpperCase(), path })),
+  );
+  assert.ok(addresses.length > 40);
+  for (const { method, path } of [...addresses, { method: "GET", path: "/nothing" }]) {
+    for (const token of [CANARIES.admin, CANARIES.operator, CANARIES.viewer, "wrong"]) {
+      const url = `${address}${path.replaceAll(/\{\w+\}/g, encodeURIComponent(CANARIES.viewer.slice(7)))}`;
+      const { body, headers } = await visit(url, {
+        method,
+        headers: { authorization: `Bearer ${token}`, cookie: "outbox_relay_session=wrong" },
+        ...(method === "POST" ? { body: { token: "wrong", reason: "a test" } } : {}),
+      });
+      requireNone(`${method} ${path}`, `${JSON.stringify(headers)}\n${body}`);
+    }
+  }
+  const login = await visit(`${address}/api/v1/login`, { method: "POST", body: { token: CANARIES.admin } });
+  requireNone("a login", `${JSON.stringify(login.headers)}\n${decodedCookie(cookiesOf(login))}\n${login.body}`);
+  const page = await visit(`${address}/`);
+  for (const [, file] of page.body.matchAll(/(?:src|href)="([^"]+)"/g)) {
+    requireNone(`the console's ${file}`, (await visit(`${address}/${file}`)).body);
   }
   requireNone("a push", receiver.requests.map(({ body }) => body.toString("latin1")).join("\n"));
+  requireNone("the output", running.stdout() + running.stderr());
+}
+
+/** What the browser keeps can be read by whoever sits before it. */
+function decodedCookie(cookie: string): string {
+  return Buffer.from(cookie.split(/[=.]/)[1] ?? "", "base64url").toString();
 }
 
 const saysOften = (running: ServiceProcess, receiver: Receiver) =>
@@ -97,10 +134,8 @@ describe("secrets of the service", { concurrency: 2 }, () => {
   test("A20 A21: a service that works shows no secret in log, metrics, answers or pushes", async () => {
     await using it = await stage();
     await using receiver = await startReceiver();
-    await using running = startService(["run"], {
-      ...(await secretive(it.relayUrl, receiver)),
-      OUTBOX_DESTINATION: "stdout:",
-    });
+    const env = await secretive(it.relayUrl, receiver);
+    await using running = startService(["run"], { ...env, OUTBOX_DESTINATION: "stdout:" });
     await running.becomes("healthy");
     await it.sql("insert into orders.outbox (aggregate_id, event_type, payload) values ('k', 'order.placed', '{}')");
     await until("it is delivered", () => running.stdout().includes('"order.placed"'));
@@ -110,7 +145,7 @@ describe("secrets of the service", { concurrency: 2 }, () => {
     for (const password of [CANARIES.loki, CANARIES.push]) {
       assert.ok(logins.includes(basic(`me:${password}`)), "the secrets were really used");
     }
-    await checkAll(running, receiver);
+    await checkAll(running, env, receiver);
     running.kill("SIGTERM");
     await running.ended;
     await until("spans came", () => receiver.requests.some(({ path }) => path === "/v1/traces"));
@@ -122,8 +157,9 @@ describe("secrets of the service", { concurrency: 2 }, () => {
     await using it = await stage();
     await using receiver = await startReceiver();
     await using nobroker = await startReceiver();
+    const env = await secretive(it.relayUrl, receiver);
     await using running = startService(["run"], {
-      ...(await secretive(it.relayUrl, receiver)),
+      ...env,
       ...KAFKA,
       KAFKA_BROKERS: new URL(nobroker.url).host,
     });
@@ -133,16 +169,14 @@ describe("secrets of the service", { concurrency: 2 }, () => {
     receiver.manner = 401;
     const refusal = await running.logged("the refusal", ({ receiver: told }) => told === "remote_write");
     assert.match(String(refusal.reason), /it answered 401 .*authorization.*\[redacted\]/);
-    await checkAll(running, receiver);
+    await checkAll(running, env, receiver);
 
     const gone = new URL(it.relayUrl);
     gone.port = String(await freePort());
-    await using waiting = startService(["run"], {
-      ...(await secretive(gone.href, receiver)),
-      OUTBOX_DESTINATION: "stdout:",
-    });
+    const late = await secretive(gone.href, receiver);
+    await using waiting = startService(["run"], { ...late, OUTBOX_DESTINATION: "stdout:" });
     await waiting.logged("the database", ({ reason }) => /DATABASE_UNREACHABLE/.test(String(reason)));
-    await checkAll(waiting, receiver);
+    await checkAll(waiting, late, receiver);
   });
 
   test("A20: nor in what is said of settings that cannot be used", async () => {
@@ -158,6 +192,10 @@ describe("secrets of the service", { concurrency: 2 }, () => {
         KAFKA_PASSWORD: CANARIES.kafka,
       },
       "an unknown scheme": { OUTBOX_DESTINATION: `ftp://me:${CANARIES.push}@localhost` },
+      "no role, no name, too short, no digest, half an issuer": {
+        API_TOKENS: `ann:chief:${CANARIES.viewer},${CANARIES.admin},bob:viewer:canary,cleo:viewer:sha256:${CANARIES.operator}`,
+        OIDC_CLIENT_SECRET: CANARIES.issuer,
+      },
       twice: { ADMIN_TOKEN: CANARIES.admin, ADMIN_TOKEN_FILE: fileWith("other", CANARIES.otel) },
     };
     const good = { DATABASE_URL: "postgres://localhost/x", OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: "stdout:" };

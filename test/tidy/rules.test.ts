@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crowdedStatementFiles, incompleteAdapters } from "./adapters.ts";
+import { deadConsoleExports, longComponents, wrongConsoleImports } from "./console.ts";
 import { deadExports, deadFiles } from "./dead-code.ts";
 import { brokenLinks, changelogForm, unknownCommands } from "./documents.ts";
 import { impureEngine, undeclaredPackages, wrongImports } from "./layers.ts";
@@ -27,6 +28,7 @@ test("imports may not point up, sideways between adapters, or out of src", () =>
     "src/publishers/http/http-publisher.ts": 'import "../../relay/lane.ts";\nimport "./parts/http-errors.ts";',
     "src/relay/lane.ts": 'import "../routing/route.ts";\nimport "../telemetry/log.ts";',
     "src/operations/list.ts": 'import "../sources/redis/redis-source.ts";\nimport "../config/load.ts";',
+    "src/http/console-files.ts": 'new URL("../../console/build.ts", import.meta.url);',
     "src/cli/run.ts": 'import "../http/server.ts";\nimport "../../test/servers/a.ts";',
     "src/stray/a.ts": "",
   });
@@ -40,6 +42,28 @@ test("imports may not point up, sideways between adapters, or out of src", () =>
     "src/sources/redis/redis-source.ts:2",
     "src/stray/a.ts:1",
   ]);
+});
+
+test("the console may take types of the API's schemas, and nothing else of the service", () => {
+  const found = places(wrongConsoleImports, {
+    "console/src/kit/types.ts":
+      'import type { a } from "../../../src/http/schemas/a.ts";\nimport { b } from "../../../src/http/schemas/b.ts";',
+    "console/src/screens/keys.tsx":
+      'import type { c } from "../../../src/core/c.ts";\nimport { h } from "preact";\nimport { d } from "../kit/d.ts";',
+  });
+  assert.deepEqual(found, ["console/src/kit/types.ts:2", "console/src/screens/keys.tsx:1"]);
+});
+
+test("exports of the console that only a test imports are dead, and long components are found", () => {
+  const lines = Array.from({ length: 70 }, (_, at) => `  const it${at} = <p>It's ${at}</p>;`);
+  const texts = {
+    "console/src/kit/a.ts": "export function used() {}\nexport const dead = 1;\nexport type Used = 1;",
+    "console/src/kit/a.test.ts": 'import { dead } from "./a.ts";',
+    "console/src/main.tsx": 'import { used, type Used } from "./kit/a.ts";\nawait import("./later.tsx");',
+    "console/src/later.tsx": `export function Later() {\n${lines.join("\n")}\n}\nfunction Short() {\n}`,
+  };
+  assert.deepEqual(places(deadConsoleExports, texts), ["console/src/kit/a.ts:2"]);
+  assert.deepEqual(places(longComponents, texts), ["console/src/later.tsx:1"]);
 });
 
 test("the engine may use injected time, never its own", () => {

@@ -1,0 +1,147 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApiError } from "../api.ts";
+import { Button } from "../button.tsx";
+import { Icon } from "../icons.tsx";
+import { changeQuery } from "../router.ts";
+import { filterFault } from "./filter-error.ts";
+import { FilterHelp } from "./filter-help.tsx";
+import { type KnownValues, type Suggestion, suggestionsAt, withSuggestion } from "./filter-suggest.ts";
+
+interface FilterBoxProps {
+  readonly label: string;
+  readonly value: string;
+  readonly known: KnownValues;
+  readonly placeholder: string;
+  /** What the service said of the filter in the address. */
+  readonly error: ApiError | null;
+  /** Instead of putting the filter into the address. */
+  onFilter?(text: string): void;
+}
+
+/** One line for all filters, with help while it is written. `/` leads here; Enter searches. */
+export function FilterBox({ label, value, known, placeholder, error, onFilter }: FilterBoxProps) {
+  const [isHelp, setHelp] = useState(false);
+  const line = useFilterLine(value, known, onFilter ?? ((q) => changeQuery({ q, cursor: null })));
+  const { text, items, at, isOpen, field } = line;
+  const id = `suggestions-${label.replaceAll(" ", "-")}`;
+  return (
+    <search class="filter">
+      <form
+        class="search-field"
+        onSubmit={(event) => {
+          event.preventDefault();
+          line.search(text);
+        }}
+      >
+        <Icon name="search" />
+        <input
+          ref={field}
+          type="text"
+          data-search
+          role="combobox"
+          aria-label={label}
+          aria-autocomplete="list"
+          aria-expanded={isOpen}
+          aria-controls={id}
+          aria-activedescendant={isOpen && at >= 0 ? `${id}-${at}` : undefined}
+          placeholder={placeholder}
+          value={text}
+          maxLength={10_000}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+          onInput={(event) => line.type(event.currentTarget)}
+          onClick={(event) => line.type(event.currentTarget)}
+          onKeyDown={line.press}
+          onBlur={line.close}
+        />
+        {text !== "" && <Button kind="quiet" icon="cross" label="Clear the filter" onClick={() => line.search("")} />}
+        <Button
+          kind="quiet"
+          icon="help"
+          label={isHelp ? "Hide the help on filters" : "How filters are written"}
+          onClick={() => setHelp(!isHelp)}
+        />
+        {text === "" && <kbd>/</kbd>}
+      </form>
+      <div class="suggestions" id={id} role="listbox" aria-label="Suggestions" hidden={!isOpen}>
+        {items.map((it, index) => (
+          // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field, which names the active one
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys
+          <div
+            key={it.text}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === at}
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => line.take(it)}
+          >
+            <code>{it.text}</code>
+            <span>{it.help}</span>
+          </div>
+        ))}
+      </div>
+      {error !== null && <FilterProblem text={value} error={error} />}
+      {isHelp && <FilterHelp />}
+    </search>
+  );
+}
+
+/** The filter with the word that was not understood, and why. Nothing for an error of another kind. */
+function FilterProblem({ text, error }: { readonly text: string; readonly error: ApiError }) {
+  const fault = filterFault(error.message);
+  if (fault === null) return null;
+  const { start, end, problem } = fault;
+  return (
+    <div class="filter-problem" role="alert">
+      <code>
+        {text.slice(0, start)}
+        <mark>{text.slice(start, end) || " "}</mark>
+        {text.slice(end)}
+      </code>
+      <p>{problem}</p>
+    </div>
+  );
+}
+
+function useFilterLine(value: string, known: KnownValues, search: (text: string) => void) {
+  const [text, setText] = useState(value);
+  const [caret, setCaret] = useState<number | null>(null);
+  const [at, setAt] = useState(-1);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => setText(value), [value]);
+  const found = caret === null ? null : suggestionsAt(text, caret, known);
+  const items = found?.items ?? [];
+  const close = () => setCaret(null);
+  const type = (input: HTMLInputElement) => {
+    setText(input.value);
+    setCaret(input.selectionStart);
+    setAt(-1);
+  };
+  const take = (it: Suggestion) => {
+    if (found === null) return;
+    const [next, end] = withSuggestion(text, found, it);
+    setText(next);
+    setAt(-1);
+    setCaret(end);
+    // After the drawing, which would put the caret to the end.
+    queueMicrotask(() => setTimeout(() => field.current?.setSelectionRange(end, end)));
+  };
+  const press = (event: KeyboardEvent) => {
+    const active = items[at];
+    if (event.key === "Escape" && items.length > 0) close();
+    else if (event.key === "ArrowDown" && items.length > 0) setAt((at + 1) % items.length);
+    else if (event.key === "ArrowUp" && items.length > 0) setAt((at <= 0 ? items.length : at) - 1);
+    else if (event.key === "Enter" && active !== undefined) take(active);
+    else if (event.key === "Tab" && active !== undefined) take(active);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const submit = (wanted: string) => {
+    close();
+    setText(wanted.trim());
+    search(wanted.trim());
+  };
+  return { text, items, at, isOpen: items.length > 0, field, search: submit, type, take, press, close };
+}

@@ -1,0 +1,6 @@
+/** Letters are commands only where nobody writes, and never together with Ctrl, Alt or the system's key. */
+export function isTyping(event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey) return true;
+  const target = event.target as HTMLElement | null;
+  return target?.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]") != null;
+}

@@ -1,0 +1,155 @@
+import { Badge, StateBadge } from "../kit/badge.tsx";
+import { CopyButton } from "../kit/button.tsx";
+import { Due } from "../kit/due.tsx";
+import { Answer, Empty } from "../kit/error-box.tsx";
+import { Ago } from "../kit/figures.tsx";
+import { timeText } from "../kit/format.ts";
+import { Icon } from "../kit/icons.tsx";
+import { Card, KeyValues, Page } from "../kit/page.tsx";
+import { placeHash, segment } from "../kit/place.ts";
+import type { ShownEvent } from "../kit/types.ts";
+import { useWatched } from "../kit/use-watched.ts";
+import { eventShowLine } from "./cli-lines.ts";
+import { AttemptsCard } from "./event/attempts-card.tsx";
+import { AuditCard } from "./event/audit-card.tsx";
+import { EventActions } from "./event/event-actions.tsx";
+import { HeadersCard } from "./event/headers-card.tsx";
+import { PayloadCard } from "./event/payload-card.tsx";
+import { CorrelationCard, KeyCard } from "./event/relatives-card.tsx";
+import { standingOf } from "./event/standing.ts";
+import { eventHref, eventsHref, keyFilter } from "./links.ts";
+import type { ScreenProps } from "./screens.tsx";
+
+const BACK = ["Events", placeHash("/events")] as const;
+
+/** Often while it is on its way; once it is out, to see what was recorded of it. */
+function lookAgainMs(event: ShownEvent | null): number {
+  if (event === null || event.state === "pending" || event.state === "retrying") return 2_000;
+  return event.state === "delivered" || event.state === "discarded" ? 10_000 : 5_000;
+}
+
+export function EventScreen({ params, query }: ScreenProps) {
+  const id = params.id ?? "";
+  const source = query.source ?? "";
+  const asked = useWatched<ShownEvent>(`/events/${segment(id)}`, { source }, lookAgainMs);
+  const { data, error } = asked;
+  if (data === null && error?.status === 404) return <NotThere id={id} />;
+  return (
+    <Page
+      title={data?.type ?? "Event"}
+      back={BACK}
+      badge={data === null ? null : <StateBadge state={data.state} />}
+      actions={data === null ? undefined : <EventActions event={data} reload={asked.reload} />}
+      lead={
+        <span class="ids">
+          <code>{id}</code>
+          <CopyButton text={id} label="Copy the id" />
+        </span>
+      }
+    >
+      <Answer asked={asked} command={eventShowLine(id, source)}>
+        {(event) => <Shown event={event} />}
+      </Answer>
+    </Page>
+  );
+}
+
+function NotThere({ id }: { readonly id: string }) {
+  return (
+    <Page title="Event" back={BACK}>
+      <Empty title="No source has such an event" icon="search">
+        <p>
+          <code>{id}</code> is in no outbox table. Cleaning up may have taken it, or the id is another one.
+        </p>
+        <a href={eventsHref(id)}>Look for it as a key or a correlation id</a>
+      </Empty>
+    </Page>
+  );
+}
+
+function Shown({ event }: { readonly event: ShownEvent }) {
+  return (
+    <>
+      {event.isGone && (
+        <div class="notice info" role="status">
+          <Icon name="bin" />
+          <div>
+            <strong>Its row is gone from the outbox.</strong> This is what the relay itself remembers of it.
+          </div>
+        </div>
+      )}
+      <StandingBox event={event} />
+      <div class="event-columns">
+        <div class="stack">
+          <AttemptsCard event={event} />
+          <PayloadCard event={event} />
+          <HeadersCard event={event} />
+        </div>
+        <div class="stack">
+          <Facts event={event} />
+          {event.key !== null && <KeyCard event={event} />}
+          {event.correlationId !== null && <CorrelationCard event={event} />}
+          <AuditCard entries={event.audit} what="event" />
+        </div>
+      </div>
+    </>
+  );
+}
+
+const ICONS = { good: "check", info: "clock", warn: "park", bad: "dead", plain: "bin" } as const;
+
+function StandingBox({ event }: { readonly event: ShownEvent }) {
+  const { tone, what, advice } = standingOf(event);
+  const { parkedBehind, reason, source, state } = event;
+  return (
+    <div class={`notice ${tone}`}>
+      <Icon name={ICONS[tone]} />
+      <div>
+        <strong>{what}</strong> {advice}
+        {reason !== null && state !== "delivered" && <p class="reason">{reason}</p>}
+      </div>
+      {state === "parked" && parkedBehind !== null && (
+        <a class="button plain" href={eventHref({ id: parkedBehind, source })}>
+          Show what blocks it
+        </a>
+      )}
+    </div>
+  );
+}
+
+function Facts({ event }: { readonly event: ShownEvent }) {
+  const { attempts, correlationId, createdAt, hold, key, nextAttemptAt, pipelines, source, state } = event;
+  return (
+    <Card title="Facts">
+      <KeyValues
+        items={[
+          ["Source", <a href={eventsHref(`source:${source}`)}>{source}</a>],
+          [
+            "Key",
+            key === null ? (
+              <span class="faint">none: it waits for nobody</span>
+            ) : (
+              <a class="mono" href={eventsHref(keyFilter(key, source))}>
+                {key}
+              </a>
+            ),
+          ],
+          ["Correlation id", correlationId === null ? null : <code>{correlationId}</code>],
+          [
+            "Written",
+            createdAt === null ? null : (
+              <>
+                <Ago at={createdAt} /> <span class="faint nowrap">{timeText(createdAt)}</span>
+              </>
+            ),
+          ],
+          ["Pipelines", pipelines.length === 0 ? null : pipelines.map((it) => <Badge key={it}>{it}</Badge>)],
+          ["Failures", attempts],
+          ["First failed", hold === null ? null : <Ago at={hold.firstFailedAt} />],
+          ["Last failed", hold === null ? null : <Ago at={hold.lastFailedAt} />],
+          ["Next attempt", state === "retrying" && nextAttemptAt !== null ? <Due at={nextAttemptAt} /> : null],
+        ]}
+      />
+    </Card>
+  );
+}

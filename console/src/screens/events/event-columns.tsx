@@ -1,0 +1,62 @@
+import { StateBadge } from "../../kit/badge.tsx";
+import { Due } from "../../kit/due.tsx";
+import { Ago } from "../../kit/figures.tsx";
+import { ShortId } from "../../kit/short-id.tsx";
+import type { Column } from "../../kit/table.tsx";
+import type { EventRow } from "../../kit/types.ts";
+import { eventHref, eventsHref, keyFilter } from "../links.ts";
+
+const TYPE: Column<EventRow> = { name: "Type", cell: ({ type }) => type };
+const STATE: Column<EventRow> = { name: "State", cell: ({ state }) => <StateBadge state={state} /> };
+const WRITTEN: Column<EventRow> = { name: "Written", cell: ({ createdAt }) => <Ago at={createdAt} /> };
+
+const KEY: Column<EventRow> = {
+  name: "Key",
+  cell: ({ key, source }) =>
+    key === null ? (
+      <span class="faint">none</span>
+    ) : (
+      <a class="mono cut-end" href={eventsHref(keyFilter(key, source))} title={`All events of the key ${key}`}>
+        {key}
+      </a>
+    ),
+};
+
+const ID: Column<EventRow> = {
+  name: "Id",
+  cell: ({ id }) => <ShortId id={id} />,
+};
+
+const SOURCE: Column<EventRow> = {
+  name: "Source",
+  isExtra: true,
+  cell: ({ source }) => <span class="soft">{source}</span>,
+};
+
+const WHY: Column<EventRow> = { name: "Why it is not out", isWide: true, cell: (row) => <Why row={row} /> };
+
+/** The source is shown where there are several. */
+export function eventColumns(isOneSource: boolean): readonly Column<EventRow>[] {
+  return [TYPE, STATE, KEY, ID, ...(isOneSource ? [] : [SOURCE]), WRITTEN, WHY];
+}
+
+function Why({ row: { attempts, nextAttemptAt, parkedBehind, reason, source, state } }: { readonly row: EventRow }) {
+  if (state === "parked" && parkedBehind !== null) {
+    return (
+      <span class="cut">
+        waits behind <a href={eventHref({ id: parkedBehind, source })}>{parkedBehind}</a>
+      </span>
+    );
+  }
+  if (reason === null || state === "delivered") return null;
+  return (
+    <span class="cut" title={reason}>
+      {state === "retrying" && nextAttemptAt !== null && (
+        <span class="soft">
+          attempt {(attempts ?? 0) + 1} <Due at={nextAttemptAt} /> ·{" "}
+        </span>
+      )}
+      {reason}
+    </span>
+  );
+}

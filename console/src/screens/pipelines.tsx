@@ -1,0 +1,280 @@
+import type { ComponentChildren } from "preact";
+import { Badge, StateBadge } from "../kit/badge.tsx";
+import { CliButton } from "../kit/button.tsx";
+import { command } from "../kit/command.ts";
+import { Answer, Empty } from "../kit/error-box.tsx";
+import { SearchField, SelectField } from "../kit/fields.tsx";
+import { Ago, Count, Span } from "../kit/figures.tsx";
+import { plural } from "../kit/format.ts";
+import { Icon } from "../kit/icons.tsx";
+import { Page } from "../kit/page.tsx";
+import { placeHash } from "../kit/place.ts";
+import type { Finding, Findings, Lane, Lanes, PipelineStatus, Status } from "../kit/types.ts";
+import { useApi } from "../kit/use-api.ts";
+import { LanePicture, ownersOf } from "./pipelines/lane-picture.tsx";
+import { PipelineActions } from "./pipelines/pipeline-actions.tsx";
+import type { ScreenProps } from "./screens.tsx";
+
+const STATES: readonly PipelineStatus["state"][] = ["running", "paused", "broken", "not served"];
+const EVERY_MS = 3_000;
+const DOCTOR_EVERY_MS = 60_000;
+
+/** From where to where, who works on it, and what waits; with the switches. */
+export function PipelinesScreen({ query }: ScreenProps) {
+  const status = useApi<Status>("/status", {}, { everyMs: EVERY_MS });
+  const lanes = useApi<Lanes>("/lanes", {}, { everyMs: EVERY_MS });
+  const doctor = useApi<Findings>("/doctor", {}, { everyMs: DOCTOR_EVERY_MS });
+  const { open = "", q = "", state = "" } = query;
+  return (
+    <Page title="Pipelines" actions={<CliButton command={command("status")} />}>
+      <div class="filters">
+        <SearchField
+          label="Pipelines whose name, source or destination holds"
+          name="q"
+          value={q}
+          placeholder="name, source or destination"
+        />
+        <SelectField
+          label="State"
+          name="state"
+          value={state}
+          options={[["", "all"], ...STATES.map((it) => [it, it] as const)]}
+        />
+      </div>
+      <Answer asked={status} command={command("status")}>
+        {({ pipelines }) => {
+          const shown = pipelines.filter((it) => isMeant(it, q) && (state === "" || it.state === state));
+          const findings = doctor.data?.findings ?? [];
+          return (
+            <>
+              <GeneralFindings findings={findings} pipelines={pipelines} />
+              {pipelines.length === 0 && <NoPipelines />}
+              {pipelines.length > 0 && shown.length === 0 && (
+                <Empty title="No pipeline is like that" icon="search">
+                  <a href={placeHash("/pipelines")}>Show all {plural(pipelines.length, "pipeline")}</a>
+                </Empty>
+              )}
+              <ul class="pipelines" aria-label="Pipelines">
+                {shown.map((it) => (
+                  <PipelineRow
+                    key={it.pipeline}
+                    it={it}
+                    lanes={lanes.data?.lanes.filter(({ pipeline }) => pipeline === it.pipeline) ?? []}
+                    findings={findings.filter((finding) => concerns(finding, it))}
+                    isOpen={open === it.pipeline}
+                    reload={status.reload}
+                  />
+                ))}
+              </ul>
+            </>
+          );
+        }}
+      </Answer>
+    </Page>
+  );
+}
+
+function isMeant({ pipeline, source, destination }: PipelineStatus, text: string): boolean {
+  return `${pipeline} ${source} ${destination}`.toLowerCase().includes(text.trim().toLowerCase());
+}
+
+/** A finding is about a pipeline when it names it, its source or its table. */
+function concerns({ what }: Finding, { pipeline, source }: PipelineStatus): boolean {
+  return what.includes(pipeline) || what.includes(source);
+}
+
+function NoPipelines() {
+  return (
+    <Empty title="There is no pipeline yet" icon="pipelines">
+      A pipeline appears as soon as a relay has run with a source and a destination. Start one with{" "}
+      <code>outbox-relay run</code>, or let <code>outbox-relay doctor</code> say what is missing.
+    </Empty>
+  );
+}
+
+function GeneralFindings({
+  findings,
+  pipelines,
+}: {
+  readonly findings: readonly Finding[];
+  readonly pipelines: readonly PipelineStatus[];
+}) {
+  const general = findings.filter((finding) => !pipelines.some((it) => concerns(finding, it)));
+  return <FindingList label="Findings of the doctor" findings={general} />;
+}
+
+function FindingList({ label, findings }: { readonly label: string; readonly findings: readonly Finding[] }) {
+  if (findings.length === 0) return null;
+  return (
+    <section class="problems" aria-label={label}>
+      {findings.map(({ check, fix, severity, what }) => (
+        <div key={check + what} class={severity === "error" ? "bad" : ""}>
+          <Icon name={severity === "error" ? "cross" : "dead"} />
+          <div>
+            <strong>{what}</strong>
+            <p>{fix}</p>
+          </div>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+interface RowProps {
+  readonly it: PipelineStatus;
+  readonly lanes: readonly Lane[];
+  readonly findings: readonly Finding[];
+  readonly isOpen: boolean;
+  reload(): void;
+}
+
+function PipelineRow({ it, lanes, findings, isOpen, reload }: RowProps) {
+  const { limit, pipeline } = it;
+  return (
+    <li class="card pipeline">
+      <div class="pipeline-head">
+        <h2>
+          <a href={placeHash("/pipelines", { open: isOpen ? null : pipeline })} aria-expanded={isOpen}>
+            <Icon name={isOpen ? "down" : "right"} />
+            {pipeline}
+          </a>
+        </h2>
+        <StateBadge state={it.state} />
+        <Badge>{it.delivery}</Badge>
+        {it.log !== null && <Badge tone="info">{it.log} log</Badge>}
+        {limit !== null && (
+          <Badge tone="accent" icon="limit" title={limit.reason ?? undefined}>
+            {limit.perSecond} /s at most
+          </Badge>
+        )}
+        <span class="spring" />
+        <PipelineActions it={it} reload={reload} />
+      </div>
+      <div class="pipeline-body">
+        <div class="flow">
+          <span class="end">{it.source}</span>
+          <Icon name="pipelines" />
+          <span class="end">{it.destination}</span>
+        </div>
+        <LanePicture lanes={lanes} />
+        <Figures it={it} />
+      </div>
+      <Notes it={it} />
+      <FindingList label={`Findings about ${pipeline}`} findings={findings} />
+      {isOpen && <LaneTable lanes={lanes} />}
+    </li>
+  );
+}
+
+function Figures({ it }: { readonly it: PipelineStatus }) {
+  const { pipeline } = it;
+  return (
+    <dl class="figures">
+      <Figure name="pending" href={placeHash("/events", { q: `state:pending source:${it.source}` })}>
+        <Count value={it.pending} isEstimate={it.isEstimate} />
+      </Figure>
+      <Figure name="oldest">
+        <Span ms={it.oldestAgeMs} />
+      </Figure>
+      <Figure name="retrying" href={it.retrying > 0 ? placeHash("/keys", { kind: "retrying", pipeline }) : undefined}>
+        <Count value={it.retrying} />
+      </Figure>
+      <Figure
+        name="parked keys"
+        href={it.parkedKeys > 0 ? placeHash("/keys", { kind: "parked", pipeline }) : undefined}
+      >
+        <Count value={it.parkedKeys} />
+      </Figure>
+      <Figure
+        name="dead"
+        href={it.deadLetters > 0 ? placeHash("/dead-letters", { q: `source:${it.source}` }) : undefined}
+      >
+        <Count value={it.deadLetters} />
+      </Figure>
+    </dl>
+  );
+}
+
+/** Who has changed something about it, and why. */
+function Notes({ it: { countProblem, limit, pause } }: { readonly it: PipelineStatus }) {
+  return (
+    <>
+      {pause !== null && (
+        <p class="aside">
+          Paused by {pause.by} <Ago at={pause.at} />
+          {pause.reason !== null && `: ${pause.reason}`}
+        </p>
+      )}
+      {limit !== null && limit.by !== null && (
+        <p class="aside">
+          Limited by {limit.by}
+          {limit.reason !== null && `: ${limit.reason}`}
+        </p>
+      )}
+      {countProblem !== null && <p class="aside">Not counted: {countProblem}</p>}
+    </>
+  );
+}
+
+function Figure({
+  name,
+  href,
+  children,
+}: {
+  readonly name: string;
+  readonly href?: string | undefined;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{href === undefined ? children : <a href={href}>{children}</a>}</dd>
+    </div>
+  );
+}
+
+function LaneTable({ lanes }: { readonly lanes: readonly Lane[] }) {
+  const owners = ownersOf(lanes);
+  return (
+    <div class="table lanes-table">
+      <table aria-label="Lanes">
+        <thead>
+          <tr>
+            <th scope="col">Lane</th>
+            <th scope="col">Owner</th>
+            <th scope="col" class="figure">
+              Published
+            </th>
+            <th scope="col" class="figure">
+              Crashes
+            </th>
+            <th scope="col">Settled</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lanes.map(({ crashes, lane, owner, published, settledAt }) => (
+            <tr key={lane}>
+              <td>lane {lane}</td>
+              <td data-label="Owner">
+                <span>
+                  {owner === null ? <span class="faint">nobody</span> : (owner.name ?? owner.id)}{" "}
+                  {owner !== null && !owner.isAlive && <Badge tone="warn">gone</Badge>}
+                  {owner !== null && <i class={`swatch owner-${owners.indexOf(owner.id) % 6}`} aria-hidden="true" />}
+                </span>
+              </td>
+              <td class="figure" data-label="Published">
+                <Count value={published} />
+              </td>
+              <td class="figure" data-label="Crashes">
+                {crashes > 0 ? <Badge tone="bad">{crashes}</Badge> : 0}
+              </td>
+              <td data-label="Settled">
+                <Ago at={settledAt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,188 @@
+import { StateBadge } from "../kit/badge.tsx";
+import { CopyButton } from "../kit/button.tsx";
+import { Answer, Empty } from "../kit/error-box.tsx";
+import { Ago, Bars } from "../kit/figures.tsx";
+import { countText, plural } from "../kit/format.ts";
+import { Icon } from "../kit/icons.tsx";
+import { Card, KeyValues, Page } from "../kit/page.tsx";
+import { placeHash, type Query, segment } from "../kit/place.ts";
+import type { Audit, Plan } from "../kit/types.ts";
+import { useApi } from "../kit/use-api.ts";
+import { useWatched } from "../kit/use-watched.ts";
+import { planVerbLine } from "./cli-lines.ts";
+import { AuditCard } from "./event/audit-card.tsx";
+import { PlanActions } from "./replays/plan-actions.tsx";
+import { PlanItemsCard } from "./replays/plan-items.tsx";
+import { PlanProgress } from "./replays/plan-progress.tsx";
+import { planTitle } from "./replays/plan-steps.ts";
+import { Stepper } from "./replays/stepper.tsx";
+import type { ScreenProps } from "./screens.tsx";
+
+const BACK = ["Replays", placeHash("/replays")] as const;
+const RESTING_MS = 5_000;
+
+export function ReplayScreen({ params, query }: ScreenProps) {
+  const id = params.id ?? "";
+  const asked = useWatched<Plan>(`/replays/${segment(id)}`, {}, lookAgainMs);
+  const plan = asked.data;
+  if (plan === null && asked.error?.status === 404) {
+    return (
+      <Page title="Replay" back={BACK}>
+        <Empty title="There is no such plan" icon="search">
+          <code>{id}</code> is no plan that the service knows.
+        </Empty>
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title={plan === null ? "Replay" : planTitle(plan, plural(plan.count, "event"))}
+      back={BACK}
+      badge={plan === null ? null : <StateBadge state={plan.state} />}
+      actions={plan === null ? undefined : <PlanActions plan={plan} reload={asked.reload} />}
+      lead={
+        <span class="ids">
+          Plan <code>{id}</code>
+          <CopyButton text={id} label="Copy the id" />
+        </span>
+      }
+    >
+      <Answer asked={asked} command={planVerbLine("show", id)}>
+        {(it) => <Shown plan={it} query={query} />}
+      </Answer>
+    </Page>
+  );
+}
+
+/** Often while it runs, and while what it has sent is on its way. */
+function lookAgainMs(plan: Plan | null): number {
+  return plan?.state === "running" || (plan?.progress.sent ?? 0) > 0 ? 1_000 : RESTING_MS;
+}
+
+function Shown({ plan, query }: { readonly plan: Plan; readonly query: Query }) {
+  const audit = useApi<Audit>("/audit", { target: plan.id, limit: 50 }, { everyMs: RESTING_MS });
+  return (
+    <>
+      <PlanNotice plan={plan} />
+      <Card>
+        <Stepper plan={plan} />
+        <PlanProgress plan={plan} />
+      </Card>
+      {plan.warnings.length > 0 && (
+        <div class="notice warn" role="note" aria-label="Warnings">
+          <Icon name="dead" />
+          <ul>
+            {plan.warnings.map((warning) => (
+              <li key={warning}>{warning}</li>
+            ))}
+          </ul>
+        </div>
+      )}
+      <div class="event-columns">
+        <div class="stack">
+          <div class="breakdown">
+            <Breakdown title="By type" counts={plan.byType} />
+            <Breakdown title="By source" counts={plan.bySource} />
+            <Breakdown title="By error" counts={plan.byError} />
+          </div>
+          <PlanItemsCard plan={plan} query={query} />
+        </div>
+        <div class="stack">
+          <Facts plan={plan} />
+          <AuditCard entries={audit.data?.entries ?? []} what="plan" />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function PlanNotice({ plan }: { readonly plan: Plan }) {
+  const { action, isServed, state, stopReason } = plan;
+  if (state === "planned") {
+    return (
+      <Notice tone="info" icon="clock">
+        <strong>Nothing was done yet.</strong> This is what would be {action === "discard" ? "discarded" : "sent"}:
+        exactly these events, whatever happens meanwhile. Look at it, then run it.
+      </Notice>
+    );
+  }
+  if (state === "stopped") {
+    return (
+      <Notice tone="bad" icon="cross">
+        <strong>It stopped by itself, so that no more go the same way.</strong>
+        <p class="reason">{stopReason}</p>
+        <p>Mend what the error names, then try again: it begins once more with one event.</p>
+      </Notice>
+    );
+  }
+  if (state === "running" && !isServed) {
+    return (
+      <Notice tone="warn" icon="clock">
+        <strong>No process works on it at this moment.</strong> It goes on where it was as soon as a relay is there.
+      </Notice>
+    );
+  }
+  if (state === "paused") {
+    return (
+      <Notice tone="warn" icon="pause">
+        <strong>It is paused.</strong> What was on its way goes on; the others wait until somebody resumes it.
+      </Notice>
+    );
+  }
+  return null;
+}
+
+interface NoticeProps {
+  readonly tone: string;
+  readonly icon: Parameters<typeof Icon>[0]["name"];
+  readonly children: preact.ComponentChildren;
+}
+
+function Notice({ tone, icon, children }: NoticeProps) {
+  return (
+    <div class={`notice ${tone}`} role="status">
+      <Icon name={icon} />
+      <div>{children}</div>
+    </div>
+  );
+}
+
+function Breakdown({ title, counts }: { readonly title: string; readonly counts: Readonly<Record<string, number>> }) {
+  if (Object.keys(counts).length === 0) return null;
+  return (
+    <Card title={title}>
+      <Bars label={title} counts={counts} />
+    </Card>
+  );
+}
+
+function Facts({ plan }: { readonly plan: Plan }) {
+  const { createdAt, createdBy, filter, finishedAt, keys, ratePerSecond, reason, startedAt, startedBy } = plan;
+  return (
+    <Card title="Facts">
+      <KeyValues
+        items={[
+          ["Filter", filter === "" ? "all" : <code>{filter}</code>],
+          ["Keys", keys === 0 ? "none" : countText(keys)],
+          ["At most", ratePerSecond === null ? null : `${countText(ratePerSecond)} events a second`],
+          ["Reason", reason],
+          [
+            "Made",
+            <>
+              by {createdBy}, <Ago at={createdAt} />
+            </>,
+          ],
+          [
+            "Started",
+            startedAt === null ? null : (
+              <>
+                by {startedBy}, <Ago at={startedAt} />
+              </>
+            ),
+          ],
+          ["Ended", finishedAt === null ? null : <Ago at={finishedAt} />],
+        ]}
+      />
+    </Card>
+  );
+}

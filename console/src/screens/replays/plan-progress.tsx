@@ -1,0 +1,63 @@
+import { useNow } from "../../kit/clock.ts";
+import { Progress } from "../../kit/figures.tsx";
+import { countText, durationText } from "../../kit/format.ts";
+import type { Plan } from "../../kit/types.ts";
+import { leftMs } from "./plan-steps.ts";
+
+interface PlanBarProps {
+  readonly plan: Plan;
+  readonly hasFigure?: boolean;
+}
+
+/** Narrow, for lists. */
+export function PlanBar({ plan: { count, progress }, hasFigure = false }: PlanBarProps) {
+  const { done, failed, left, sent } = progress;
+  const bar = (
+    <Progress
+      label="How far it is"
+      total={count}
+      parts={[
+        { label: "done", count: done, tone: "good" },
+        { label: "on their way", count: sent, tone: "accent" },
+        { label: "failed again", count: failed, tone: "bad" },
+        { label: "left as they are", count: left, tone: "warn" },
+      ]}
+    />
+  );
+  if (!hasFigure) return bar;
+  return (
+    <span class="plan-bar">
+      {bar}{" "}
+      <span class="num faint">{count === 0 ? "–" : `${Math.floor((100 * (done + failed + left)) / count)} %`}</span>
+    </span>
+  );
+}
+
+/** The bar with its figures, and how long it still takes. */
+export function PlanProgress({ plan }: { readonly plan: Plan }) {
+  const { action, progress } = plan;
+  const rest = leftMs(plan, useNow());
+  const figures = [
+    [action === "discard" ? "discarded" : "delivered", progress.done, "good"],
+    ["on their way", progress.sent, "accent"],
+    ["failed again", progress.failed, "bad"],
+    ["left as they are", progress.left, "warn"],
+    ["to come", progress.waiting, "plain"],
+  ] as const;
+  return (
+    <div class="plan-progress">
+      <PlanBar plan={plan} />
+      <ul class="row">
+        {figures
+          .filter(([label, count]) => count > 0 || label === figures[0][0])
+          .map(([label, count, tone]) => (
+            <li key={label} class={`legend ${tone}`}>
+              <i aria-hidden="true" />
+              <b class="num">{countText(count)}</b> {label}
+            </li>
+          ))}
+        {rest !== null && <li class="faint">about {durationText(rest)} to go</li>}
+      </ul>
+    </div>
+  );
+}

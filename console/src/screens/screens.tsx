@@ -1,0 +1,56 @@
+import type { ComponentType } from "preact";
+import { Empty } from "../kit/error-box.tsx";
+import { Page } from "../kit/page.tsx";
+import { matchPath, placeHash, type Query } from "../kit/place.ts";
+import { AuditScreen } from "./audit.tsx";
+import { DeadLettersScreen } from "./dead-letters.tsx";
+import { EventScreen } from "./event.tsx";
+import { EventsScreen } from "./events.tsx";
+import { InstancesScreen } from "./instances.tsx";
+import { KeysScreen } from "./keys.tsx";
+import { OverviewScreen } from "./overview.tsx";
+import { PipelinesScreen } from "./pipelines.tsx";
+import { ReplayScreen } from "./replay.tsx";
+import { ReplaysScreen } from "./replays.tsx";
+import { SettingsScreen } from "./settings.tsx";
+import { SubscribersScreen } from "./subscribers.tsx";
+
+/** All that a screen is given: it comes from the address alone. */
+export interface ScreenProps {
+  /** The `:names` of its path. */
+  readonly params: Query;
+  readonly query: Query;
+}
+
+const SCREENS: readonly (readonly [path: string, Screen: ComponentType<ScreenProps>])[] = [
+  ["/", OverviewScreen],
+  ["/pipelines", PipelinesScreen],
+  ["/subscribers", SubscribersScreen],
+  ["/instances", InstancesScreen],
+  ["/events", EventsScreen],
+  ["/events/:id", EventScreen],
+  ["/dead-letters", DeadLettersScreen],
+  ["/keys", KeysScreen],
+  ["/replays", ReplaysScreen],
+  ["/replays/:id", ReplayScreen],
+  ["/audit", AuditScreen],
+  ["/settings", SettingsScreen],
+];
+
+export function screenAt(path: string): { readonly Screen: ComponentType<ScreenProps>; readonly params: Query } {
+  for (const [pattern, Screen] of SCREENS) {
+    const params = matchPath(pattern, path);
+    if (params !== null) return { Screen, params };
+  }
+  return { Screen: Nowhere, params: {} };
+}
+
+function Nowhere() {
+  return (
+    <Page title="Nothing here">
+      <Empty title="There is no such screen" icon="help">
+        <a href={placeHash("/")}>Back to the overview</a>
+      </Empty>
+    </Page>
+  );
+}

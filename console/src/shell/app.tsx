@@ -1,0 +1,99 @@
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { outage } from "../kit/api.ts";
+import { QuestionDialog } from "../kit/dialog.tsx";
+import { Skeleton } from "../kit/error-box.tsx";
+import { Icon } from "../kit/icons.tsx";
+import { usePlace } from "../kit/router.ts";
+import { loadSession, session } from "../kit/session.ts";
+import { useStore } from "../kit/store.ts";
+import { Toasts } from "../kit/toast.tsx";
+import { screenAt } from "../screens/screens.tsx";
+import { useLive, useLiveStream } from "./live-overview.ts";
+import { Login } from "./login.tsx";
+import { Navigation } from "./navigation.tsx";
+import { returnToPlace } from "./return-place.ts";
+import { Shortcuts } from "./shortcuts.tsx";
+
+const ASK_AGAIN_MS = 3_000;
+
+export function App() {
+  const known = useStore(session);
+  const isOut = useStore(outage) !== null;
+  useEffect(() => {
+    void loadSession();
+    // Only until somebody is known: after that every answer tells when the session ends.
+    const timer = setInterval(() => session.get() === null && void loadSession(), ASK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
+  if (known === null) return isOut ? <Waiting /> : <Skeleton lines={3} />;
+  return known.identity === null ? <Login session={known} /> : <Console />;
+}
+
+function Waiting() {
+  return (
+    <main class="login">
+      <div class="outage" role="alert">
+        <Icon name="unplug" />
+        <h1>The service does not answer</h1>
+        <p>This page keeps trying, and goes on by itself.</p>
+      </div>
+    </main>
+  );
+}
+
+function Console() {
+  useLiveStream(true);
+  useEffect(returnToPlace, []);
+  return (
+    <div class="console">
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the content
+      </button>
+      <Navigation />
+      <div class="content">
+        <OutageBar />
+        <DemoSlot />
+        <main id="main" tabIndex={-1}>
+          <Screen />
+        </main>
+      </div>
+      <Shortcuts />
+      <QuestionDialog />
+      <Toasts />
+    </div>
+  );
+}
+
+function Screen() {
+  const place = usePlace();
+  const { Screen: Shown, params } = screenAt(place.path);
+  useEffect(() => scrollTo(0, 0), [place.path]);
+  return <Shown key={place.path} params={params} query={place.query} />;
+}
+
+/** Over whatever is shown, which is then from before. */
+function OutageBar() {
+  const error = useStore(outage);
+  const { state } = useLive();
+  if (error === null) return null;
+  return (
+    <div class="outage-bar" role="alert">
+      <Icon name="unplug" />
+      <span>
+        {error.status === 0 ? "The service does not answer." : "The database does not answer."} What you see may be from
+        before{state === "live" ? "" : ", and is not live"}; this page keeps trying.
+      </span>
+    </div>
+  );
+}
+
+/** Of `npm start` alone. It is not loaded anywhere else. See demo/README.md. */
+function DemoSlot() {
+  const isDemo = useStore(session)?.isDemo ?? false;
+  const [Panel, setPanel] = useState<ComponentType | null>(null);
+  useEffect(() => {
+    if (isDemo) void import("../demo/demo-panel.tsx").then(({ DemoPanel }) => setPanel(() => DemoPanel));
+  }, [isDemo]);
+  return Panel === null ? null : <Panel />;
+}

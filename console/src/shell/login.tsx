@@ -1,0 +1,85 @@
+import { useEffect, useState } from "preact/hooks";
+import { apiPost, apiUrl } from "../kit/api.ts";
+import { Button } from "../kit/button.tsx";
+import { ErrorBox } from "../kit/error-box.tsx";
+import { loadSession } from "../kit/session.ts";
+import type { Session } from "../kit/types.ts";
+import { useAction } from "../kit/use-api.ts";
+import { rememberPlace } from "./return-place.ts";
+
+/** The token is sent once, for a cookie that no script can read. It is kept nowhere. */
+export function Login({ session }: { readonly session: Session }) {
+  useEffect(() => {
+    document.title = `Sign in · ${session.service}`;
+    rememberPlace();
+  }, [session.service]);
+  return (
+    <main class="login">
+      <div class="login-box">
+        <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
+          <path d="M7 11h8a5 5 0 0 1 5 5 5 5 0 0 0 5 5" />
+          <circle cx="8" cy="21" r="3" />
+          <circle cx="24" cy="11" r="3" />
+        </svg>
+        <h1>{session.service}</h1>
+        {session.access === "off" ? <Closed /> : <Ways logins={session.logins} />}
+        <p class="faint">outbox-relay {session.version}</p>
+      </div>
+    </main>
+  );
+}
+
+function Closed() {
+  return (
+    <p>
+      The console is closed: this service can be reached from other machines, and nothing would keep them out. Set{" "}
+      <code>ADMIN_TOKEN</code>, or let it listen on this machine alone (<code>HOST=127.0.0.1</code>).
+    </p>
+  );
+}
+
+function Ways({ logins }: { readonly logins: Session["logins"] }) {
+  const [token, setToken] = useState("");
+  const action = useAction(async () => {
+    await apiPost("/login", { token: token.trim() });
+    await loadSession();
+  });
+  return (
+    <>
+      {logins.includes("oidc") && (
+        <Button kind="primary" href={apiUrl("/login/oidc")}>
+          Sign in with your account
+        </Button>
+      )}
+      {logins.length > 1 && <div class="or">or</div>}
+      {logins.includes("token") && (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (token.trim() !== "") void action.run();
+          }}
+        >
+          <label class="field">
+            <span>Token</span>
+            <input
+              type="password"
+              autocomplete="current-password"
+              value={token}
+              onInput={(event) => setToken(event.currentTarget.value)}
+            />
+            <small>The ADMIN_TOKEN of the service, or one of its named tokens.</small>
+          </label>
+          {action.error !== null && <ErrorBox error={action.error} />}
+          <Button
+            type="submit"
+            kind={logins.includes("oidc") ? "plain" : "primary"}
+            isBusy={action.isBusy}
+            isDisabled={token.trim() === ""}
+          >
+            Sign in
+          </Button>
+        </form>
+      )}
+    </>
+  );
+}
