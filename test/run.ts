@@ -15,6 +15,7 @@ import { postgresBinaries } from "./servers/postgres-binaries.ts";
 import { prometheusProgram } from "./servers/promtool.ts";
 import { installRabbit } from "./servers/rabbitmq.ts";
 import { installRedis } from "./servers/redis.ts";
+import { schemathesisCommand } from "./servers/schemathesis.ts";
 
 const concurrentFilesMax = 2;
 const testTimeoutMs = 120_000;
@@ -245,6 +246,7 @@ async function prepareServers(): Promise<void> {
   await prometheusProgram("promtool");
   await hadolintProgram();
   await chromiumProgram();
+  await schemathesisCommand();
   const tookMs = performance.now() - startedMs;
   if (tookMs > progressEveryMs) console.log(`ready  ${seconds(tookMs)}  the servers, kept for the next time`);
 }

@@ -34,7 +34,10 @@ export async function startDevServer(options: DevServerOptions, port: number) {
   });
   guardAgainstStrangers(server);
   addHeaders(server);
-  addRoutes(server, consoleRoutes());
+  addRoutes(
+    server,
+    consoleRoutes(() => false),
+  );
   addSession(server);
   addFeed(server, options.live);
   addActions(server, options);

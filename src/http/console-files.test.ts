@@ -5,7 +5,7 @@ import { consoleRoutes } from "./console-routes.ts";
 
 const SCRIPT_BYTES_MAX = 60 * 1024;
 
-const [page, file] = consoleRoutes();
+const [page, file] = consoleRoutes(() => false);
 
 async function ask(name: string | null, headers: Record<string, string> = {}) {
   const { signal } = new AbortController();

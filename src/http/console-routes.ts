@@ -4,10 +4,16 @@ import { type ConsoleFile, consoleFiles } from "./console-files.ts";
 import { errorSchema, HttpError } from "./http-error.ts";
 import { type Answer, type Route, route } from "./route.ts";
 
+const OFF =
+  "API and console are off: the service is reached from elsewhere, and nobody could log in. Set ADMIN_TOKEN, or let it listen on 127.0.0.1 (HOST).";
+
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The console: files without data, for everybody. All that it shows it asks of the API, as whoever has signed in. */
-export function consoleRoutes(): Route[] {
+/**
+ * The console: files without data, for everybody who could log in. All that it shows it asks of the API, as whoever has
+ * signed in. Where nobody can, it is off like the API.
+ */
+export function consoleRoutes(isOff: () => boolean): Route[] {
   return [
     route({
       method: "GET",
@@ -18,9 +24,10 @@ export function consoleRoutes(): Route[] {
       answers: {
         200: { description: "The page", schema: null, contentType: "text/html" },
         304: { description: "As it was", schema: null },
+        403: { description: "The console is off here", schema: null, contentType: "text/html" },
         503: { description: "The console is not built", schema: null, contentType: "text/html" },
       },
-      handle: async ({ headers }) => await pageAnswer(headers),
+      handle: async ({ headers }) => (isOff() ? page(403, OFF) : await pageAnswer(headers)),
     }),
     route({
       method: "GET",
@@ -32,9 +39,11 @@ export function consoleRoutes(): Route[] {
       answers: {
         200: { description: "The file", schema: null, contentType: ["text/javascript", "text/css", "image/svg+xml"] },
         304: { description: "As it was", schema: null },
+        403: { description: "The console is off here", schema: errorSchema },
         404: { description: "There is none of this name", schema: errorSchema },
       },
       handle: async ({ params, headers }) => {
+        if (isOff()) throw new HttpError(403, "API_OFF", OFF);
         const files = await consoleFiles().catch(() => null);
         const file = files?.get(params.file);
         if (file !== undefined && params.file !== "index.html") return answerOf(file, headers);
@@ -51,12 +60,16 @@ export function consoleRoutes(): Route[] {
 
 async function pageAnswer(headers: Headers): Promise<Answer> {
   try {
-    const page = (await consoleFiles()).get("index.html");
-    if (page === undefined) throw new Error("The console has no page. Run npm run build.");
-    return answerOf(page, headers);
+    const file = (await consoleFiles()).get("index.html");
+    if (file === undefined) throw new Error("The console has no page. Run npm run build.");
+    return answerOf(file, headers);
   } catch (error) {
-    return { status: 503, body: excuse(reasonOf(error)), contentType: "text/html; charset=utf-8" };
+    return page(503, reasonOf(error));
   }
+}
+
+function page(status: number, reason: string): Answer {
+  return { status, body: excuse(reason), contentType: "text/html; charset=utf-8" };
 }
 
 function answerOf(file: ConsoleFile, headers: Headers): Answer {

@@ -103,7 +103,7 @@ function allRoutes(
 ): Route[] {
   const target = () => faces.operations();
   const routes: Route[] = [
-    ...consoleRoutes(),
+    ...consoleRoutes(() => watch.guard.mode === "off"),
     ...probeRoutes(faces),
     ...sessionRoutes({ ...watch, clock: systemClock, service, version }),
     auditRoute(target),

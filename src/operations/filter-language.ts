@@ -93,7 +93,7 @@ function fieldOf(word: FilterWord): FilterField | null {
   const known = FILTER_FIELDS.find((it) => it === field);
   if (known === undefined) {
     const nearest = nearestName(field, FILTER_FIELDS, 2);
-    const hint = nearest === undefined ? `the fields are ${FILTER_FIELDS.join(", ")}` : `did you mean ${nearest}:?`;
+    const hint = nearest === undefined ? `the fields are ${FILTER_FIELDS.join(", ")}.` : `did you mean ${nearest}:?`;
     throw wordError(
       word,
       `${JSON.stringify(field)} is no field; ${hint} To look for the word itself, quote it: ${quotedValue(text)}`,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { tmpdir } from "node:os";
 import { freePort } from "../servers/free-port.ts";
 import type { PostgresServer } from "../servers/postgres.ts";
 import { schemathesisCommand } from "../servers/schemathesis.ts";
@@ -74,7 +75,9 @@ export async function fuzzApi({ address, document, token }: FuzzStage, options: 
   ];
   const [program, ...before] = await schemathesisCommand();
   return await new Promise((resolve) => {
-    execFile(program, [...before, ...args], { timeout: timeoutMs, maxBuffer: 100_000_000 }, (error, stdout, stderr) => {
+    // It keeps notes in the folder where it is started.
+    const how = { cwd: tmpdir(), timeout: timeoutMs, maxBuffer: 100_000_000 };
+    execFile(program, [...before, ...args], how, (error, stdout, stderr) => {
       const report = `${error?.message}\n${stdout}\n${stderr}`;
       resolve(error === null ? "" : report.replace(/(.{1,20}?)\1{20,}/gs, "$1[and so on]"));
     });

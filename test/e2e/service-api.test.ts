@@ -130,6 +130,8 @@ describe("the HTTP API", { concurrency: 3 }, () => {
     const refused = await off.ask<{ code: string; fix: string }>("GET", "/api/v1/status");
     assert.deepEqual([refused.status, refused.body.code], [403, "API_OFF"]);
     assert.match(refused.body.fix, /Set ADMIN_TOKEN/);
+    const page = await off.running.get("/");
+    assert.deepEqual([page.status, /Set ADMIN_TOKEN/.test(page.body)], [403, true], "so is the console");
     const guarded = await startApi(it, { HOST: "0.0.0.0", ADMIN_TOKEN: "canary-7f3a" });
     await using _guarded = guarded.running;
     await guarded.running.logged("that it needs a token", ({ message }) =>

@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   await using dev = startDev(await freePort(), ["--rate", "20"]);
   const browser = await openBrowser();
   try {
-    const screens = await prepareDemo(dev);
+    const screens = await watched(browser, dev, () => prepareDemo(dev));
     await removeOld();
     for (const theme of ["light", "dark"] as const) {
       await shoot(browser, dev, screens, { theme, size: "desktop", suffix: suffixOf(theme) });
@@ -31,6 +31,13 @@ async function main(): Promise<void> {
     await browser.close();
     await dev.end("SIGTERM");
   }
+}
+
+/** What waits is counted only while somebody looks, so somebody does: else the charts would have little to show. */
+async function watched<T>(browser: Browser, dev: DevProcess, work: () => Promise<T>): Promise<T> {
+  await using it = await openConsole(browser, await dev.address());
+  await it.go("");
+  return await work();
 }
 
 interface Look {

@@ -27,6 +27,8 @@ interface ChartProps {
 }
 
 const HEIGHT = 176;
+/** A time at the right edge must not stand out of the picture. */
+const LABEL_HALF = 30;
 const EDGE = { top: 10, right: 8, bottom: 22, left: 48 } as const;
 const TABLE_ROWS_MAX = 30;
 
@@ -61,6 +63,25 @@ function lastOf(values: readonly (number | null)[], format: (value: number) => s
   return last === undefined || last === null ? "–" : format(last);
 }
 
+/** Lines down through the chart, each with a flag and its words. */
+function Markers({
+  markers,
+  xOf,
+  base,
+}: {
+  markers: readonly ChartMarker[];
+  xOf: (at: number) => number;
+  base: number;
+}) {
+  return markers.map(({ at, text }) => (
+    <g key={`${at}${text}`} class="marker">
+      <title>{text}</title>
+      <line x1={xOf(at)} x2={xOf(at)} y1={EDGE.top} y2={base} />
+      <path d={`M${xOf(at) - 4} ${EDGE.top - 6}h8l-4 6Z`} />
+    </g>
+  ));
+}
+
 function ChartPicture({ label, times, lines, markers = [], format }: ChartProps) {
   const [width, element] = useWidth();
   const [hover, setHover] = useState<number | null>(null);
@@ -93,7 +114,7 @@ function ChartPicture({ label, times, lines, markers = [], format }: ChartProps)
           </g>
         ))}
         {timeTicks(from, to, Math.max(2, inner.width / 110)).map((tick) => (
-          <text key={tick} x={xOf(tick)} y={HEIGHT - 5} text-anchor="middle">
+          <text key={tick} x={Math.min(xOf(tick), width - LABEL_HALF)} y={HEIGHT - 5} text-anchor="middle">
             {clockText(tick).slice(0, to - from > 600_000 ? 5 : 8)}
           </text>
         ))}
@@ -103,15 +124,7 @@ function ChartPicture({ label, times, lines, markers = [], format }: ChartProps)
             <path d={linePath(pointsOf(line))} />
           </g>
         ))}
-        {markers
-          .filter(({ at }) => at >= from && at <= to)
-          .map(({ at, text }) => (
-            <g key={`${at}${text}`} class="marker">
-              <title>{text}</title>
-              <line x1={xOf(at)} x2={xOf(at)} y1={EDGE.top} y2={base} />
-              <path d={`M${xOf(at) - 4} ${EDGE.top - 6}h8l-4 6Z`} />
-            </g>
-          ))}
+        <Markers markers={markers.filter(({ at }) => at >= from && at <= to)} xOf={xOf} base={base} />
         {hover !== null && (
           <line class="crosshair" x1={xOf(times[hover] ?? 0)} x2={xOf(times[hover] ?? 0)} y1={EDGE.top} y2={base} />
         )}

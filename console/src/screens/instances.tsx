@@ -44,7 +44,7 @@ export function InstancesScreen() {
   );
 }
 
-const SHORT_MS = 3_000;
+const SHORT_MS = 1_000;
 
 const COLUMNS: readonly Column<Status["instances"][number]>[] = [
   { name: "Name", cell: ({ name }) => <strong>{name}</strong> },

@@ -111,7 +111,9 @@ function PlanNotice({ plan }: { readonly plan: Plan }) {
       <Notice tone="bad" icon="cross">
         <strong>It stopped by itself, so that no more go the same way.</strong>
         <p class="reason">{stopReason}</p>
-        <p>Mend what the error names, then try again: it begins once more with one event.</p>
+        <p>
+          Mend what the error names, then go on with the others: one event first. What failed again stays a dead letter.
+        </p>
       </Notice>
     );
   }

@@ -41,7 +41,7 @@ export function PlanActions({ plan, reload }: { readonly plan: Plan; reload(): v
           whyNot={count === 0 ? "There is nothing in this plan." : null}
           onClick={() => askToRun(plan, reload)}
         >
-          {state === "planned" ? "Run the plan" : state === "paused" ? "Resume" : "Try again"}
+          {state === "planned" ? "Run the plan" : state === "paused" ? "Resume" : "Go on"}
         </ActionButton>
       )}
     </>
