@@ -6,10 +6,12 @@ import { statement } from "../transaction.ts";
 import { managedNames, upkeepLock } from "./managed-names.ts";
 
 /**
- * What finds the events of a key or a correlation id: per 32 blocks the times that they hold and a filter that says of
- * most values that they are not there. A tree would be exact, and would double what a batch of inserts costs.
+ * What finds the events of a key or a correlation id: per 64 blocks the times that they hold and a filter that says of
+ * all but one in a thousand values that they are not there; larger ones do not fit into a block of an index. A tree would
+ * be exact, and would double what a batch of inserts costs.
  */
-const SIEVE = `using brin (created_at, event_key text_bloom_ops, correlation_id text_bloom_ops) with (pages_per_range = 32)`;
+const BLOOM = "text_bloom_ops (false_positive_rate = 0.001)";
+const SIEVE = `using brin (created_at, event_key ${BLOOM}, correlation_id ${BLOOM}) with (pages_per_range = 64)`;
 
 /** Blocks have no filter until a vacuum comes by, and without one they are read: so it comes by the number of rows. */
 export const SIEVED_STORAGE = "autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000";
