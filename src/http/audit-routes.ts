@@ -10,7 +10,8 @@ export function auditRoute(target: () => OperationTarget): Route {
     method: "GET",
     path: "/api/v1/audit",
     id: "listAudit",
-    summary: "Who did what and why, the last actions first",
+    summary:
+      "Who did what and why, the last actions first; what plans did to single events only with an eventId or an action",
     access: "viewer",
     query: z.strictObject({
       ...pageQuery,

@@ -15,6 +15,7 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Set by the guard. */
     identity: Caller | null;
+    isWelcome: (() => boolean) | null;
   }
 }
 
@@ -49,16 +50,19 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 /** Every route that is not open is guarded, whoever adds it. */
 export function addGuard(server: FastifyInstance, guard: Guard): void {
   server.decorateRequest("identity", null);
+  server.decorateRequest("isWelcome", null);
   server.addHook("onRequest", async (request, reply) => {
     const { access = "admin" } = request.routeOptions.config;
     if (request.is404) return;
     guard.requireOwnPage(request);
     if (access === "open") {
-      if (request.url.startsWith("/api/")) guard.slow(`address:${askerOf(request.ip)}`);
+      if (request.url.startsWith("/api/") && guard.mode !== "open") guard.slow(`address:${askerOf(request.ip)}`);
       return;
     }
-    const caller = guard.admit(askingOf(request), access);
+    const asking = askingOf(request);
+    const caller = guard.admit(asking, access);
     request.identity = caller;
+    request.isWelcome = () => guard.isWelcome(asking);
     reply.raw.once("close", guard.enter(caller));
   });
 }
@@ -101,14 +105,17 @@ function inputOf({ params, query, body }: Route, request: FastifyRequest, reply:
   };
 }
 
-/** A stream ends with the session that asked for it. */
-function whenGone({ identity }: FastifyRequest, { raw }: FastifyReply): AbortSignal {
+const WELCOME_LOOK_MS = 2_000;
+
+/** A stream ends soon after the session or the token that asked for it. */
+function whenGone({ isWelcome }: FastifyRequest, { raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   const end = () => gone.abort();
-  const leftMs = identity?.expiresAt ? identity.expiresAt.getTime() - Date.now() : null;
-  const timer = leftMs === null ? undefined : setTimeout(end, leftMs);
+  const timer = setInterval(() => {
+    if (isWelcome !== null && !isWelcome()) end();
+  }, WELCOME_LOOK_MS);
   raw.once("close", () => {
-    clearTimeout(timer);
+    clearInterval(timer);
     end();
   });
   return gone.signal;

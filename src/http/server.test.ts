@@ -196,3 +196,17 @@ test("G4 a port that is taken is told by the setting's name", async () => {
   });
   await assert.rejects(startHttpServer(faces, { ...place(), host: "192.0.2.1" }), /HOST 192\.0\.2\.1 is no address/);
 });
+
+test("G4 a stream ends when the token that asked for it is taken away", async () => {
+  const admin = { name: "admin", role: "admin", maySeePayloads: true, digest: tokenDigest("of old") } as const;
+  access = { ...NO_ACCESS_RULES, tokens: [admin] };
+  try {
+    const headers = { authorization: "Bearer of old" };
+    const stream = await fetch(`http://127.0.0.1:${port}/api/v1/live`, { headers });
+    assert.equal(stream.status, 200);
+    access = { ...NO_ACCESS_RULES, tokens: [{ ...admin, digest: tokenDigest("a new one") }] };
+    assert.match(await stream.text(), /^: connected\n\nevent: overview\n/);
+  } finally {
+    access = NO_ACCESS_RULES;
+  }
+});

@@ -92,7 +92,10 @@ export async function noteActionOfEach(
   );
 }
 
-/** The last ones first. */
+/** What a plan did to its events, one by one: of interest with an event, and noise beside what people did. */
+const BY_PLAN = "(via = 'relay' and event_id is not null)";
+
+/** The last ones first. What plans did to single events is left out unless an event or an action is asked for. */
 export async function listAudit(
   database: Database,
   { action, actor, eventId, target }: AuditFilter,
@@ -103,6 +106,7 @@ export async function listAudit(
   const conditions = Object.entries(wanted).flatMap(([column, value]) =>
     value === undefined ? [] : [`${column} = ${quoteLiteral(value)}`],
   );
+  if (eventId === undefined && action === undefined) conditions.push(`not ${BY_PLAN}`);
   if (cursor !== undefined) conditions.push(`id < ${BigInt(/^\d{1,18}$/.test(cursor) ? cursor : "0")}`);
   const found = await statement(
     database.pool,

@@ -66,6 +66,7 @@ create table ${audit} (
   detail jsonb not null default '{}'
 );
 create index audit_by_event on ${audit} (event_id) where event_id is not null;
+create index audit_of_people on ${audit} (id) where not (via = 'relay' and event_id is not null);
 create function ${schema}.audit_is_append_only() returns trigger language plpgsql as $audit$
 begin raise exception 'the audit is append-only'; end $audit$;
 create trigger audit_is_append_only before update or delete or truncate on ${audit}
