@@ -176,18 +176,22 @@ describe("five services' tables of different shapes, and two that are broken", (
     assert.deepEqual(states, totals.toSorted(byName));
   });
 
-  test("A7: what is broken is named by health, metrics and log, and only that", async () => {
+  test("A7: what is broken is named by health, metrics, log and the console's overview, and only that", async () => {
     const { problems } = (await service.becomes("degraded")) as { problems: { name: string; reason: string }[] };
     assert.deepEqual(problems.map(({ name }) => name).toSorted(), [...BROKEN.map((name) => `${name}->kafka`)]);
     const reasonOf = (table: string) => problems.find(({ name }) => name === `${table}->kafka`)?.reason ?? "";
     assert.match(reasonOf("audit.outbox"), /role relay lacks .*USAGE on schema audit.*SELECT on "audit"."outbox"/);
     assert.match(reasonOf("legacy.outbox"), /legacy.*payload.*\[COLUMN_MISSING\]/);
     const { body } = await service.get("/metrics");
+    const overview = (await service.get("/api/v1/overview")).json() as { problems: { what: string }[] };
+    const told = (name: string) => overview.problems.some(({ what }) => what.includes(`${name}->kafka`));
     for (const name of BROKEN) {
+      assert.ok(told(name), JSON.stringify(overview.problems));
       assert.equal(sample(body, `outbox_relay_source_broken{source="${name}"}`), 1);
       await service.logged(`${name} is broken`, (line) => line.level === "error" && line.pipeline === `${name}->kafka`);
     }
     for (const table of SERVICES) {
+      assert.equal(told(table.name), false, table.name);
       assert.equal(sample(body, `outbox_relay_source_broken{source="${table.name}"}`), 0);
       const labels = `source="${table.name}",destination="kafka"`;
       assert.equal(sample(body, `outbox_relay_events_published_total{${labels}}`), totalOf(table));
