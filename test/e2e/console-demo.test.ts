@@ -97,6 +97,7 @@ describe("the console of npm start in a real browser", () => {
 const RULES: Readonly<Record<string, "all" | "contrast">> = {
   "light desktop": "all",
   "dark desktop": "contrast",
+  "light phone": "contrast",
   "dark phone": "all",
 };
 
