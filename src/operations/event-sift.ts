@@ -25,20 +25,25 @@ export async function sift(target: OperationTarget, listing: Listing, request: S
   let end = after;
   let upTo: string | null = null;
   let at = await placeOf(target, listing, after === null ? null : after[1]);
-  let step = STEP_FIRST;
-  let isRest = false;
+  let step = await guessedStep(target, listing, rows);
+  let isGuess = true;
+  let isRest = step === null;
+  step ??= STEP_FIRST;
   for (;;) {
     const leftMs = deadlineMs - performance.now();
     if (leftMs < LEFT_MIN_MS) return { page, end, upTo, isSearch: true, isStuck: false };
     const from = at === null || isRest ? null : await rowAt(target, listing, at - step);
     const bounded = from === null ? listing : since(listing, from.createdAt);
-    const timeoutMs = isRest ? Math.min(REST_MS, leftMs) : leftMs;
+    const timeoutMs = isRest || isGuess ? Math.min(REST_MS, leftMs) : leftMs;
     const missing = rows - page.length;
     const look = { after: end, rows: missing, window: null, timeoutMs, planner: SIFT_ONLY };
     const found = await readListing(target, bounded, look);
-    if (found === null && !isRest) return { page, end, upTo, isSearch: true, isStuck: false };
+    if (found === null && !isRest && !isGuess) return { page, end, upTo, isSearch: true, isStuck: false };
+    const wasGuess = isGuess;
+    isGuess = false;
     if (found === null) {
       isRest = false;
+      if (wasGuess) step = STEP_FIRST;
       continue;
     }
     page.push(...found);
@@ -51,6 +56,23 @@ export async function sift(target: OperationTarget, listing: Listing, request: S
     end = [from.createdAt, FIRST_ID];
     upTo = from.shownAt;
   }
+}
+
+/**
+ * How far back the rows that are wanted probably lie, by the statistics of the database; null for all the way. A guess
+ * that is too large takes too long, and then the look begins with few rows.
+ */
+async function guessedStep(target: OperationTarget, listing: Listing, rows: number): Promise<bigint | null> {
+  const { conditions, source } = listing;
+  const estimate = async (where: string) => {
+    const [row] = await ask(target, listing, `explain (format json) select from ${source.table.quotedName} t ${where}`);
+    const [plan] = JSON.parse(row?.[0] ?? "[]") as { readonly Plan?: { readonly "Plan Rows"?: number } }[];
+    return plan?.Plan?.["Plan Rows"] ?? 0;
+  };
+  const [all, found] = [await estimate(""), await estimate(`where ${conditions.join(" and ")}`)];
+  const wanted = (rows * all * 3) / (Math.max(1, found) * 2);
+  if (wanted >= all) return null;
+  return BigInt(Math.max(Number(STEP_FIRST), Math.round(wanted)));
 }
 
 /** As many rows as would hold what is missing if the rest were like the last ones, and half as many again. */
