@@ -8,9 +8,9 @@ import { statement, type TransactionSettings } from "../postgres/transaction.ts"
 import { eventTable, isOpenOutbox, SET_BACK } from "../sources/openoutbox/openoutbox-table.ts";
 import { parkedShape } from "../sources/postgres/log/parked-shape.ts";
 import { readShape } from "../sources/postgres/table-discovery.ts";
+import { fromCatalogue } from "./catalogue-memory.ts";
 import { readLogShape, shapedLogEvents } from "./log-events.ts";
 import type { ShownRules } from "./redact-shown.ts";
-import { remembered } from "./remembered.ts";
 
 /** Where an operation works: the database, and the names of columns that the usual ones do not fit. */
 export interface OperationTarget {
@@ -117,8 +117,8 @@ async function eventsOf(target: OperationTarget, registered: RegisteredTable): P
   const preset = isManagedOutbox(columns) ? "managed" : log === "table" ? "tail" : null;
   if (preset === null && isOpenOutbox(columns)) return openOutboxEvents(name, pipelines);
   const known = JSON.stringify([columns, log, name, pipelines, rest, target.columns]);
-  if (preset === null) return await remembered(target.database, known, () => outboxEvents(target, name, pipelines));
-  const shape = await remembered(target.database, known, () => readLogShape(target, name, preset));
+  if (preset === null) return await fromCatalogue(target.database, known, () => outboxEvents(target, name, pipelines));
+  const shape = await fromCatalogue(target.database, known, () => readLogShape(target, name, preset));
   return await shapedLogEvents(target.database, shape, pipelines, reached);
 }
 

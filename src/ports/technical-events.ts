@@ -10,7 +10,8 @@ export interface FailedAttempt {
   readonly reason: string;
 }
 
-interface AboutEvent {
+/** Which event it is about, and where that was sent. */
+export interface AboutEvent {
   readonly pipeline: string;
   readonly recordId: string;
   readonly intentType: string;

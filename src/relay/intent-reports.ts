@@ -2,6 +2,7 @@ import { codeOf, stackOf } from "../core/errors.ts";
 import { errorTypeOf, type Failed } from "../core/outcome.ts";
 import type { RecordedAttempt } from "../ports/attempt-recorder.ts";
 import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
+import type { AboutEvent } from "../ports/technical-events.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Attempt } from "./dispatcher.ts";
 import type { Entry } from "./lane-queue.ts";
@@ -103,15 +104,6 @@ export class IntentReports {
     const target = entry.message?.topic ?? this.#context.destination.name;
     return { pipeline: this.#context.name, recordId: id, intentType: type, target, key, correlationId };
   }
-}
-
-interface AboutEvent {
-  readonly pipeline: string;
-  readonly recordId: string;
-  readonly intentType: string;
-  readonly target: string;
-  readonly key: string | null;
-  readonly correlationId: string | null;
 }
 
 /** Of which nothing is known but that it was. */

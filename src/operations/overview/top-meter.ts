@@ -1,11 +1,9 @@
 import { FlowMeter } from "../../telemetry/flow-meter.ts";
 import type { Status } from "../status.ts";
 
-/** One look at all pipelines, with the pace of each. */
-export interface TopSnapshot {
-  readonly at: string;
-  readonly relaySchema: string;
-  /** Over all pipelines; null before there were two looks. */
+/** Of one pipeline, or of all together. */
+interface Pace {
+  /** Null before there were two looks. */
   readonly publishedPerSecond: number | null;
   readonly pending: number | null;
   readonly isEstimate: boolean;
@@ -13,21 +11,20 @@ export interface TopSnapshot {
   readonly retrying: number;
   readonly parkedKeys: number;
   readonly deadLetters: number;
+}
+
+/** One look at all pipelines, with the pace of each. */
+export interface TopSnapshot extends Pace {
+  readonly at: string;
+  readonly relaySchema: string;
   readonly pipelines: readonly TopPipeline[];
   readonly instances: Status["instances"];
   readonly problems: readonly string[];
 }
 
-export interface TopPipeline {
+export interface TopPipeline extends Pace {
   readonly pipeline: string;
   readonly state: "running" | "paused" | "broken" | "not served";
-  readonly publishedPerSecond: number | null;
-  readonly pending: number | null;
-  readonly isEstimate: boolean;
-  readonly oldestAgeMs: number | null;
-  readonly retrying: number;
-  readonly parkedKeys: number;
-  readonly deadLetters: number;
   readonly lanes: number;
   readonly ownedLanes: number;
 }
