@@ -279,6 +279,11 @@ export class Service implements RunningService {
   /** What a person should know is told, again after an hour if it is still so. */
   async #upkeep(): Promise<void> {
     const { logger } = this.#options;
+    const unrecorded = this.#recorder?.state.error ?? null;
+    if (unrecorded !== null) {
+      const repeated = this.#remarks.count(unrecorded);
+      if (repeated !== null) logger.warn({ reason: unrecorded, repeated }, "attempts cannot be recorded");
+    }
     try {
       for (const { fix, severity, what } of await this.#store.upkeep(this.#tables)) {
         const repeated = this.#remarks.count(what);

@@ -24,7 +24,10 @@ export const ERROR_CATALOGUE = {
     fix: "A newer relay migrated this database: run that version or roll its migrations back.",
   },
   TABLE_MISSING: { retryable: true, fix: "Create the table or correct its name; the relay looks again by itself." },
-  GRANT_MISSING: { retryable: true, fix: "Grant the role what the message names; the relay looks again by itself." },
+  GRANT_MISSING: {
+    retryable: true,
+    fix: "Grant the role what the message names (`outbox-relay grants <role>` prints all that it needs); the relay looks again by itself.",
+  },
   COLUMN_MISSING: { retryable: true, fix: "Add the column, or name the one to use in the source's `columns`." },
   COLUMN_MISTYPED: { retryable: true, fix: "Change the column's type, or name another one in the source's `columns`." },
   EVENT_UNREADABLE: { retryable: false, fix: "Correct the row by hand and replay the dead letter." },

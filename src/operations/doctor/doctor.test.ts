@@ -117,13 +117,13 @@ test("G3 a missing, an older and a newer schema are told apart", async () => {
 
 test("A17 missing grants are found, with the statements that give exactly these", async () => {
   await server.query(
-    "revoke all on app.outbox from relay; revoke usage on schema app from relay; revoke insert on outbox_relay.holds from relay",
+    "revoke all on app.outbox from relay; revoke usage on schema app from relay; revoke insert on outbox_relay.holds, outbox_relay.audit, outbox_relay.replay_plans from relay",
   );
   const [found, ...others] = await findings({ retentionMs: 1 });
   assert.deepEqual([others, found?.check, found?.severity], [[], "grants", "error"]);
   assert.match(
     found?.what ?? "",
-    /^The role relay lacks (usage|select|update|delete|, )+ on app\.outbox; insert on outbox_relay\.holds$/,
+    /^The role relay lacks (usage|select|update|delete|, )+ on app\.outbox; insert on outbox_relay\.audit; insert on outbox_relay\.holds; insert on outbox_relay\.replay_plans$/,
   );
   await server.query(found?.fix ?? "");
   assert.deepEqual(await findings({ retentionMs: 1 }), []);

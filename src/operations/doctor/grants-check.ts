@@ -1,4 +1,4 @@
-import { grantsFor } from "../../postgres/grants.ts";
+import { grantsFor, OWN_RIGHTS } from "../../postgres/grants.ts";
 import { displayTable, type TableName } from "../../postgres/identifiers.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { operationReadSettings } from "../event-source.ts";
@@ -7,9 +7,6 @@ import type { DoctorSubject, Finding } from "./finding.ts";
 interface Wanted extends TableName {
   readonly rights: readonly string[];
 }
-
-const WRITTEN = ["instances", "pipelines", "lanes", "holds", "failed_events", "technical_events", "parked", "passed"];
-const READ = ["identity", "schema_versions", "relay_state"];
 
 /** What the role that asks may not do, and the statements that mend all of it. */
 export async function checkGrants(subject: DoctorSubject): Promise<readonly Finding[]> {
@@ -61,7 +58,6 @@ function wantedRights({ database, retentionMs, tables }: DoctorSubject): readonl
   const ofEvents = ["usage", "select", "update", ...(retentionMs === null ? [] : ["delete"])];
   return [
     ...tables.filter(({ isThere }) => isThere).map(({ schema, table }) => ({ schema, table, rights: ofEvents })),
-    ...WRITTEN.map((table) => ({ schema, table, rights: ["usage", "select", "insert", "update", "delete"] })),
-    ...READ.map((table) => ({ schema, table, rights: ["usage", "select"] })),
+    ...OWN_RIGHTS.flatMap((own) => own.tables.map((table) => ({ schema, table, rights: ["usage", ...own.rights] }))),
   ];
 }
