@@ -84,6 +84,8 @@ test("F3 headers are compared with those that went out, and edited ones read bac
       assert.deepEqual({ ...headersIn(headersText(headers)) }, { ...headers });
     }),
   );
+  const separators = { a: "one\u2028two\u2029three\r\nfour" };
+  assert.deepEqual(headersIn(headersText(separators)), separators);
   assert.deepEqual(headersIn("a: 1\nnonsense"), { line: 2 });
 });
 

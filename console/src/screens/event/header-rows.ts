@@ -35,7 +35,8 @@ export function headersIn(text: string): HeaderValues | { readonly line: number 
   const headers: Record<string, string> = {};
   for (const [at, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
-    const [, name, value] = /^\s*([^:\s][^:]*?)\s*: ?(.*)$/.exec(line) ?? [];
+    // Of the separators of lines only one is meant here; others may stand in a value.
+    const [, name, value] = /^\s*([^:\s][^:]*?)\s*: ?(.*)$/s.exec(line) ?? [];
     if (name === undefined || value === undefined) return { line: at + 1 };
     try {
       headers[name] = JSON.parse(`"${value.replaceAll('"', '\\"')}"`) as string;
