@@ -7,7 +7,7 @@ import { cacheFolder } from "../../src/dev/embedded-postgres.ts";
 const run = promisify(execFile);
 
 /** Where Debian puts servers that are not meant for every user's path. */
-const SERVER_FOLDERS = ["/usr/sbin", "/usr/lib/rabbitmq/bin"];
+const SERVER_FOLDERS = ["/usr/sbin", "/usr/lib/rabbitmq/bin", "/usr/lib/postgresql/15/bin"];
 
 /**
  * Makes sure that each program is there, installing its Debian package where it is missing. `programs` says which
@@ -18,6 +18,7 @@ export async function installPrograms(what: string, programs: Readonly<Record<st
   if (missing.length === 0) return;
   const advice = `The tests with ${what} do not run without: apt-get install ${missing.join(" ")}`;
   if (process.getuid?.() !== 0) throw new Error(advice);
+  console.log(`installing the Debian packages ${missing.join(", ")}, once per machine: for the tests with ${what}`);
   // The lock makes parallel test files wait for one installation; policy-rc.d keeps Debian from starting a service.
   const script = `policy=/usr/sbin/policy-rc.d
     if ! test -e $policy; then printf '#!/bin/sh\\nexit 101\\n' >$policy; chmod +x $policy; trap "rm -f $policy" EXIT; fi

@@ -58,6 +58,7 @@ async function makeClassArchive(): Promise<string> {
   const classPath = await kafkaClassPath();
   const { stderr: javaVersion } = await run("java", ["-version"]);
   return await cached(`kafka-classes-${kafkaVersion}-${shortHash(javaVersion)}`, async (draft) => {
+    console.log("preparing Kafka, once per machine: the next starts take half of the time");
     const scratch = createScratch("kafka", "memory");
     try {
       const file = await format(1, join(scratch.path, "data"), []);

@@ -7,16 +7,19 @@ import { installPrograms } from "./debian-programs.ts";
 
 const run = promisify(execFile);
 
+export const JAVA = { java: "openjdk-17-jre-headless", mvn: "maven" };
+
 type Artifact = readonly [group: string, artifact: string, version: string];
 
 /** The class path of these artifacts and all they need. Fetched once per machine under this name and version. */
 export async function mavenClassPath(name: string, version: string, artifacts: readonly Artifact[]): Promise<string> {
-  await installPrograms(name, { java: "openjdk-17-jre-headless", mvn: "maven" });
+  await installPrograms(name, JAVA);
   const folder = await cached(`${name}-${version}`, (target) => fetchJars(name, artifacts, target));
   return join(folder, "*");
 }
 
 async function fetchJars(name: string, artifacts: readonly Artifact[], target: string): Promise<void> {
+  console.log(`fetching ${name} with Maven, once per machine`);
   const dependencies = artifacts.map(
     ([group, artifact, version]) =>
       `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`,

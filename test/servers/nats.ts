@@ -20,11 +20,13 @@ type NatsOptions = {
   readonly jetStream?: boolean;
 };
 
+export const NATS = { "nats-server": "nats-server" };
+
 /** A private NATS server with JetStream on 127.0.0.1. */
 export type NatsServer = ServerProcess & { readonly url: string; readonly port: number };
 
 export async function startNats(options: NatsOptions = {}): Promise<NatsServer> {
-  await installNats();
+  await installPrograms("NATS", NATS);
   const [port, monitorPort] = [await freePort(), await freePort()];
   const store = options.jetStream === false ? "" : 'jetstream { store_dir: "js", max_mem: 64MB, max_file: 1GB }\n';
   const server = await startPlainServer({
@@ -37,10 +39,6 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
     isReady: async () => (await fetch(`http://127.0.0.1:${monitorPort}/healthz?js-enabled-only=true`)).ok || !store,
   });
   return Object.assign(server, { port, url: `nats://127.0.0.1:${port}` });
-}
-
-export async function installNats(): Promise<void> {
-  await installPrograms("NATS", { "nats-server": "nats-server" });
 }
 
 /** The other side of the tests: makes streams and reads what lies in them. Each call has a connection of its own. */

@@ -24,6 +24,7 @@ async function unpacked(): Promise<string> {
   try {
     const version = await packageVersion();
     return await cached(`prometheus-${version.replace(/[^\w.+-]/g, "_")}`, async (target) => {
+      console.log("fetching Prometheus from Debian, once per machine");
       const cwd = `${target}-download`;
       mkdirSync(cwd);
       await run("apt-get", ["download", `prometheus=${version}`], { cwd });

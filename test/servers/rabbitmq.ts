@@ -21,13 +21,11 @@ export type RabbitServer = ServerProcess & {
 
 const PROGRAMS = "/usr/lib/rabbitmq/bin";
 
-export async function installRabbit(): Promise<void> {
-  await installPrograms("RabbitMQ", { "rabbitmq-server": "rabbitmq-server" });
-}
+export const RABBITMQ = { "rabbitmq-server": "rabbitmq-server" };
 
 /** `settings` are lines of its rabbitmq.conf. */
 export async function startRabbit(settings: readonly string[] = []): Promise<RabbitServer> {
-  await installRabbit();
+  await installPrograms("RabbitMQ", RABBITMQ);
   const [port, distributionPort, nameServerPort] = [await freePort(), await freePort(), await freePort()];
   const server = await startPlainServer({
     name: "rabbitmq",

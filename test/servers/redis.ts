@@ -7,10 +7,10 @@ import type { ServerProcess } from "./server-process.ts";
 /** A private Redis on 127.0.0.1 that writes every change to its append-only file before it answers. */
 export type RedisServer = ServerProcess & { readonly url: string; readonly port: number };
 
-export const installRedis = () => installPrograms("Redis", { "redis-server": "redis-server" });
+export const REDIS = { "redis-server": "redis-server" };
 
 export async function startRedis(flags: readonly string[] = []): Promise<RedisServer> {
-  await installRedis();
+  await installPrograms("Redis", REDIS);
   const port = await freePort();
   const server = await startPlainServer({
     name: "redis",

@@ -1,0 +1,114 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { run } from "node:test";
+import { GroupResults, type ResultOptions, type TestEvent } from "./file-result.ts";
+
+const ENTRY = resolve(import.meta.dirname, "group.ts");
+const TEST_TIMEOUT_MS = 120_000;
+/** A process that stays after its last test has left something open. Exiting by force would hide that. */
+const LEAK_TIMEOUT_MS = 30_000;
+/** Behind the timeout of each test, for what no timer inside the process can end, such as an endless loop. */
+const SILENCE_TIMEOUT_MS = 600_000;
+const OUTPUT_CHARS_MAX = 20_000;
+
+/** Test files that run in one process, one after another. */
+export class Group {
+  readonly files: readonly string[];
+  readonly results: GroupResults;
+  readonly #startedMs = performance.now();
+  #lastSignMs = performance.now();
+  #output = "";
+
+  constructor(files: readonly string[], options: ResultOptions) {
+    this.files = files;
+    this.results = new GroupResults(files, options);
+  }
+
+  get elapsedMs(): number {
+    return performance.now() - this.#startedMs;
+  }
+
+  /** The end of what the process printed. */
+  get output(): string {
+    return this.#output.trim();
+  }
+
+  /** The process writes the CPU time it used to this file. */
+  async run(usageFile: string): Promise<void> {
+    const abort = new AbortController();
+    const stream = run({
+      files: [ENTRY],
+      argv: [usageFile, ...this.files],
+      isolation: "process",
+      timeout: TEST_TIMEOUT_MS,
+      signal: abort.signal,
+    });
+    const watch = setInterval(() => {
+      const reason = this.#stuckReason();
+      if (reason === undefined) return;
+      clearInterval(watch);
+      this.results.failProcess("the process does not exit", reason);
+      killChild(this.files[0] ?? ENTRY);
+      abort.abort();
+    }, 1_000);
+    this.#listen(stream);
+    // Without a reader the stream would never end.
+    for await (const _ of stream);
+    clearInterval(watch);
+    this.results.failUnfinished();
+  }
+
+  #listen(stream: NodeJS.EventEmitter): void {
+    const on = (type: string, listener: (event: TestEvent) => void): void => {
+      stream.on(type, (event: TestEvent) => {
+        this.#lastSignMs = performance.now();
+        // The runner reports the process itself only if it ended badly without a failed test, or held no test.
+        const isProcess = event.name === ENTRY && event.nesting === 0;
+        if (!isProcess) listener(event);
+        else if (type === "test:fail") this.#failCrash(event);
+      });
+    };
+    on("test:enqueue", (event) => this.results.enqueue(event));
+    on("test:complete", (event) => this.results.complete(event));
+    on("test:pass", (event) => this.results.pass(event));
+    on("test:fail", (event) => this.results.fail(event));
+    const print = ({ message }: { message: string }): void => {
+      this.#output = (this.#output + message).slice(-OUTPUT_CHARS_MAX);
+    };
+    stream.on("test:stdout", print);
+    stream.on("test:stderr", print);
+    // An error after the last test is only reported here. The runner's own totals name no file.
+    stream.on("test:diagnostic", ({ message, file }: { message: string; file?: string }) => {
+      if (file !== undefined) print({ message: `${message}\n` });
+    });
+  }
+
+  #failCrash(event: TestEvent): void {
+    if ([...this.results.files.values()].some(({ failures }) => failures.length > 0)) return;
+    const error = event.details?.error as (Error & { exitCode?: number; signal?: string }) | undefined;
+    const end = error?.signal ? `by ${error.signal}` : `with exit code ${error?.exitCode}`;
+    this.results.failProcess("the process crashed", `the test process ended ${end}`);
+  }
+
+  #stuckReason(): string | undefined {
+    const silentMs = performance.now() - this.#lastSignMs;
+    if (this.results.haveAllEnded && silentMs > LEAK_TIMEOUT_MS) {
+      return `all tests of ${this.files.join(", ")} have ended, but a server, socket, timer or child process is left open`;
+    }
+    if (silentMs > SILENCE_TIMEOUT_MS) return `no sign of life for ${SILENCE_TIMEOUT_MS / 1000} s`;
+    return undefined;
+  }
+}
+
+/** By hand, because the abort signal sends only a SIGTERM, which a test may have a handler for. */
+function killChild(file: string): void {
+  const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
+  for (const pid of children.filter((child) => child !== "")) {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      if (words.includes(ENTRY) && words.includes(file)) process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // it has ended in the meantime
+    }
+  }
+}
