@@ -5,7 +5,7 @@ import { reasonOf, stackOf } from "../core/errors.ts";
 import { accessText } from "../http/guard.ts";
 import { type HttpFaces, type HttpServer, startHttpServer, startMetricsServer } from "../http/server.ts";
 import { OverviewHistory } from "../telemetry/overview-history.ts";
-import { answerFailed } from "./answer-failed.ts";
+import { answerFailed, closedTo } from "./answer-failed.ts";
 import { EXIT } from "./exit.ts";
 import { inTime } from "./in-time.ts";
 import { Log } from "./log.ts";
@@ -42,7 +42,12 @@ export async function runCommand({ once = false, migrate = false, adapt = asItIs
   const servers: HttpServer[] = [];
   try {
     if (once) return await drain(faces.current, signals);
-    const about = { service: config.service, version: VERSION, failed: answerFailed(logger) };
+    const about = {
+      service: config.service,
+      version: VERSION,
+      failed: answerFailed(logger),
+      closed: closedTo(logger),
+    };
     servers.push(await startHttpServer(faces, { ...config.http, ...about }));
     const { metricsPort } = config.telemetry;
     if (metricsPort !== null) servers.push(await startMetricsServer(faces, { ...config.http, port: metricsPort }));

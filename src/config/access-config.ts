@@ -28,7 +28,7 @@ export interface OidcConfig {
   readonly rightsByGroup: ReadonlyMap<string, Rights>;
 }
 
-/** Who may use API and console. Without tokens and issuer: whoever can reach them, where that is this machine alone. */
+/** Who may use API and console. Without tokens and issuer: the user who runs the service, on this machine. */
 export interface AccessConfig {
   readonly tokens: readonly AccessToken[];
   readonly oidc: OidcConfig | null;

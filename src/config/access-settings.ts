@@ -6,7 +6,7 @@ export const accessSettings = {
   ADMIN_TOKEN: setting(
     "http.adminToken",
     text().optional(),
-    "Who sends it as a bearer token may use the API and the console as an administrator; this, API_TOKENS or OIDC_ISSUER is needed as soon as HOST is not this machine alone",
+    "Who sends it as a bearer token may use the API and the console as an administrator; this, API_TOKENS or OIDC_ISSUER is needed as soon as HOST is not this machine alone or a proxy stands in front of it",
     { secret: true },
   ),
   API_TOKENS: setting(
@@ -24,7 +24,7 @@ export const accessSettings = {
   PUBLIC_URL: setting(
     "http.publicUrl",
     text().optional(),
-    "The address under which browsers see the console, behind a proxy: https://relay.example.org",
+    "The address under which browsers see the console, behind a proxy: https://relay.example.org; API and console then need a token or an issuer",
   ),
   API_REQUESTS_PER_SECOND: setting(
     "http.requestsPerSecond",

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { EXIT, Exit } from "../cli/exit.ts";
 import { VERSION } from "../cli/version.ts";
 import { reasonOf } from "../core/errors.ts";
+import { foreignOf } from "../http/auth/foreign.ts";
 import { consoleRoutes } from "../http/console-routes.ts";
 import { HttpError, PROBLEM_TYPE, problemOf } from "../http/http-error.ts";
 import { addHeaders, addRoutes } from "../http/mount.ts";
@@ -36,7 +37,7 @@ export async function startDevServer(options: DevServerOptions, port: number) {
   addHeaders(server);
   addRoutes(
     server,
-    consoleRoutes(() => false),
+    consoleRoutes(() => null),
   );
   addSession(server);
   addFeed(server, options.live);
@@ -65,14 +66,17 @@ async function listen(server: FastifyInstance, first: number): Promise<number> {
   }
 }
 
-/** Pages of other sites must not reach it through the browser, whatever name they give this machine. */
+/** Pages of other sites must not reach it through the browser, whatever name they give this machine; nor may proxies. */
 function guardAgainstStrangers(server: FastifyInstance): void {
   server.addHook("onRequest", async (request, reply) => {
     const name = (request.headers.host ?? "").replace(/:\d+$/, "");
     const isOurs = ["localhost", HOST].includes(name);
     const { origin } = request.headers;
-    if (isOurs && (origin === undefined || origin === `http://${request.headers.host}`)) return;
-    await refuse(reply, new HttpError(403, "FORBIDDEN", "Only pages of this server may ask."));
+    const isOwnPage = isOurs && (origin === undefined || origin === `http://${request.headers.host}`);
+    const foreign = isOwnPage ? await foreignOf(request.raw) : null;
+    if (isOwnPage && foreign === null) return;
+    const what = foreign === null ? "Only pages of this server may ask." : `The demo refuses this request: ${foreign}.`;
+    await refuse(reply, new HttpError(403, "FORBIDDEN", what));
   });
 }
 

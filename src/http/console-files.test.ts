@@ -5,7 +5,7 @@ import { consoleRoutes } from "./console-routes.ts";
 
 const SCRIPT_BYTES_MAX = 60 * 1024;
 
-const [page, file] = consoleRoutes(() => false);
+const [page, file] = consoleRoutes(() => null);
 
 async function ask(name: string | null, headers: Record<string, string> = {}) {
   const { signal } = new AbortController();
@@ -17,6 +17,7 @@ async function ask(name: string | null, headers: Record<string, string> = {}) {
     body: {},
     headers,
     address: "127.0.0.1",
+    foreign: null,
     identity,
     signal,
   });

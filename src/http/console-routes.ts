@@ -4,16 +4,13 @@ import { type ConsoleFile, consoleFiles } from "./console-files.ts";
 import { errorSchema, HttpError } from "./http-error.ts";
 import { type Answer, type Route, route } from "./route.ts";
 
-const OFF =
-  "API and console are off: the service is reached from elsewhere, and nobody could log in. Set ADMIN_TOKEN, or let it listen on 127.0.0.1 (HOST).";
-
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * The console: files without data, for everybody who could log in. All that it shows it asks of the API, as whoever has
  * signed in. Where nobody can, it is off like the API.
  */
-export function consoleRoutes(isOff: () => boolean): Route[] {
+export function consoleRoutes(refusalOf: (asking: { readonly foreign: string | null }) => HttpError | null): Route[] {
   return [
     route({
       method: "GET",
@@ -27,7 +24,10 @@ export function consoleRoutes(isOff: () => boolean): Route[] {
         403: { description: "The console is off here", schema: null, contentType: "text/html" },
         503: { description: "The console is not built", schema: null, contentType: "text/html" },
       },
-      handle: async ({ headers }) => (isOff() ? page(403, OFF) : await pageAnswer(headers)),
+      handle: async (asking) => {
+        const refusal = refusalOf(asking);
+        return refusal === null ? await pageAnswer(asking.headers) : page(403, `${refusal.message} ${refusal.fix}`);
+      },
     }),
     route({
       method: "GET",
@@ -42,8 +42,9 @@ export function consoleRoutes(isOff: () => boolean): Route[] {
         403: { description: "The console is off here", schema: errorSchema },
         404: { description: "There is none of this name", schema: errorSchema },
       },
-      handle: async ({ params, headers }) => {
-        if (isOff()) throw new HttpError(403, "API_OFF", OFF);
+      handle: async ({ foreign, params, headers }) => {
+        const refusal = refusalOf({ foreign });
+        if (refusal !== null) throw refusal;
         const files = await consoleFiles().catch(() => null);
         const file = files?.get(params.file);
         if (file !== undefined && params.file !== "index.html") return answerOf(file, headers);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AccessConfig, NO_ACCESS_RULES, tokenDigest } from "../config/access-config.ts";
+import { foreignBy } from "./auth/foreign.ts";
+import { peerIn } from "./auth/peer-user.ts";
 import { sessionCookie } from "./auth/session.ts";
 import { accessText, Guard } from "./guard.ts";
 import { HttpError } from "./http-error.ts";
@@ -19,7 +21,7 @@ function guardOf(host: string, access: AccessConfig = NO_ACCESS_RULES) {
   const refusals: string[] = [];
   const clock = { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} };
   const refused = ({ address }: { address: string }) => void refusals.push(address);
-  return { guard: new Guard({ host, access: () => access, clock, refused }), time, refusals };
+  return { guard: new Guard({ host, access: () => access, clock, refused, closed: () => {} }), time, refusals };
 }
 
 interface Question {
@@ -32,7 +34,8 @@ function codeOf(guard: Guard, headers: Record<string, string>, question: Questio
   const { method = "GET", role = "viewer", address = "192.0.2.7" } = question;
   try {
     guard.requireOwnPage({ method, headers });
-    return `let in as ${guard.admit({ method, headers, address }, role).name}`;
+    const foreign = foreignBy({ headers, httpVersion: "1.1", peer: "own" });
+    return `let in as ${guard.admit({ method, headers, address, foreign }, role).name}`;
   } catch (error) {
     assert.ok(error instanceof HttpError);
     return `${error.status} ${error.code}`;
@@ -47,7 +50,7 @@ test("G4 on this machine alone the API is open under this machine's names, not u
   const names = ["evil.example:3012", "127.0.0.1.evil.example", "localhost.evil.example:3012", "", "10.0.0.1", "a:b"];
   for (const host of names) {
     assert.equal(codeOf(guard, { host }), "403 HOST_UNKNOWN", host);
-    assert.equal(codeOf(guard, { host, "x-forwarded-host": "localhost" }), "403 HOST_UNKNOWN", host);
+    assert.equal(codeOf(guard, { host, "x-forwarded-host": "localhost" }), "403 API_OFF", host);
   }
   assert.equal(codeOf(guardOf("::1").guard, { host: "[::1]:3012" }), "let in as local");
 });
@@ -140,7 +143,12 @@ test("G4 requests of one identity: twice the rate at once, then the rate, and ot
 test("G4 of one identity fifty requests and streams are open at once, and each that ends makes room", () => {
   const { guard } = guardOf("0.0.0.0", TOKENS);
   const caller = (token: string) =>
-    guard.identify({ method: "GET", headers: { authorization: `Bearer ${token}` }, address: "192.0.2.7" });
+    guard.identify({
+      method: "GET",
+      headers: { authorization: `Bearer ${token}` },
+      address: "192.0.2.7",
+      foreign: null,
+    });
   const admin = caller("s3cret");
   const [first, ...others] = Array.from({ length: 50 }, () => guard.enter(admin));
   assert.throws(() => guard.enter(admin), { status: 429 });
@@ -156,7 +164,7 @@ test("G4 an expired session is refused with a code of its own; what a session ma
   let access = TOKENS;
   const nowMs = { at: 1_000_000_000 };
   const clock = { wallMs: () => nowMs.at, monotonicMs: () => nowMs.at, sleep: async () => {} };
-  const guard = new Guard({ host: "0.0.0.0", access: () => access, clock, refused: () => {} });
+  const guard = new Guard({ host: "0.0.0.0", access: () => access, clock, refused: () => {}, closed: () => {} });
   const cookieOf = (name: string) =>
     sessionCookie(access, { by: "token", name, role: "admin", payloads: true }, {}, nowMs.at).split(";")[0] ?? "";
   const cookie = cookieOf("ann");
@@ -175,8 +183,41 @@ test("G4 an expired session is refused with a code of its own; what a session ma
   assert.equal(codeOf(guard, { cookie: renewed }), "401 UNAUTHORIZED", "the tokens have changed");
 });
 
+test("G4 whoever only seems to be on this machine is told by headers, HTTP/1.0 or the user of the other end", () => {
+  const why = (headers: Record<string, string>, httpVersion = "1.1", peer: "own" | "other" | "unknown" = "own") =>
+    foreignBy({ headers, httpVersion, peer });
+  const named = { host: "127.0.0.1:3012", connection: "close", "user-agent": "curl", "x-outbox-relay-console": "1" };
+  assert.deepEqual([why(named), why(named, "1.1", "unknown")], [null, null]);
+  for (const header of ["forwarded", "via", "x-forwarded-for", "x-forwarded", "x-real-ip", "cf-ray", "x-envoy-a"]) {
+    assert.match(why({ ...named, [header]: "" }) ?? "", new RegExp(`header ${header} says`));
+  }
+  assert.match(why(named, "1.0") ?? "", /HTTP\/1\.0/);
+  assert.match(why(named, "1.1", "other") ?? "", /another user/);
+});
+
+test("G4 the other end's user is read from the system's table; a socket that was let go of is nobody's", () => {
+  const row = (local: string, remote: string, uid: number, inode: number) =>
+    `  1: ${local} ${remote} 01 00000000:00000000 00:00000000 00000000 ${uid} 0 ${inode} 1 0000 20 4 30 10 -1`;
+  const ends = { localAddress: "127.0.0.1", localPort: 3012, remoteAddress: "127.0.0.2", remotePort: 40_000 };
+  const [here, there] = ["0100007F:0BC4", "0200007F:9C40"];
+  const own = row(here, there, 1_000, 7);
+  const of = (...rows: string[]) => peerIn(["header", ...rows].join("\n"), ends, 1_000);
+  assert.equal(of(own, row(there, here, 1_000, 8)), "own");
+  assert.equal(of(own, row(there, here, 0, 8)), "own", "root may do everything anyway");
+  assert.equal(of(own, row(there, here, 33, 8)), "other");
+  assert.equal(of(own, row(there, here, 0, 0)), "other", "closed by its owner");
+  assert.equal(of(own, row("0200007F:9C41", here, 1_000, 8)), "other");
+  assert.equal(of(), "unknown", "a system that shows no connections");
+  const six = { ...ends, localAddress: "::1", remoteAddress: "::1" };
+  const one = "00000000000000000000000001000000";
+  const table = [row(`${one}:0BC4`, `${one}:9C40`, 1, 7), row(`${one}:9C40`, `${one}:0BC4`, 2, 8)].join("\n");
+  assert.deepEqual([peerIn(table, six, 2), peerIn(table, six, 3)], ["own", "other"]);
+});
+
 test("G4 the line of the start says which of the three it is", () => {
-  assert.match(accessText("127.0.0.1", NO_ACCESS_RULES), /open to this machine alone/);
+  assert.match(accessText("127.0.0.1", NO_ACCESS_RULES), /open to this user on this machine alone/);
+  const behind = { ...NO_ACCESS_RULES, publicOrigin: "https://relay.example.org" };
+  assert.match(accessText("127.0.0.1", behind), /are off: PUBLIC_URL is set.* no ADMIN_TOKEN is set/);
   assert.match(accessText("0.0.0.0", NO_ACCESS_RULES), /are off: 0\.0\.0\.0 .* no ADMIN_TOKEN is set/);
   assert.equal(accessText("0.0.0.0", TOKENS), "API and console need a token (admin, ann)");
 });

@@ -9,14 +9,21 @@ import { HttpError } from "./http-error.ts";
 import { hasRole, type Identity, type Role, viaOf } from "./identity.ts";
 
 /**
- * `open`: only this machine can reach it, and nobody asked for more. `login`: whoever has a token or an account may.
- * `off`: others can reach it, and nothing would keep them out.
+ * `open`: only whoever runs the service can reach it, and nobody asked for more. `login`: whoever has a token or an
+ * account may. `off`: others can reach it, and nothing would keep them out.
  */
 type AccessMode = "open" | "login" | "off";
 
-function accessMode(host: string, { oidc, tokens }: AccessConfig): AccessMode {
-  if (tokens.length > 0 || oidc !== null) return "login";
-  return isLoopback(host) ? "open" : "off";
+/** Why it is off; null where it is not. */
+function whyOff(host: string, { oidc, publicOrigin, tokens }: AccessConfig): string | null {
+  if (tokens.length > 0 || oidc !== null) return null;
+  if (!isLoopback(host)) return `${host} is reached from elsewhere`;
+  return publicOrigin === null ? null : "PUBLIC_URL is set, so others reach it through a proxy";
+}
+
+function accessMode(host: string, access: AccessConfig): AccessMode {
+  if (access.tokens.length > 0 || access.oidc !== null) return "login";
+  return whyOff(host, access) === null ? "open" : "off";
 }
 
 /** For the log, when the server has started. */
@@ -30,9 +37,9 @@ export function accessText(host: string, access: AccessConfig): string {
       return `API and console need ${ways.join(" or ")}`;
     }
     case "open":
-      return "API and console are open to this machine alone";
+      return "API and console are open to this user on this machine alone, and off for requests through a proxy";
     default:
-      return `API and console are off: ${host} is reached from elsewhere, and no ADMIN_TOKEN is set`;
+      return `API and console are off: ${whyOff(host, access)}, and no ADMIN_TOKEN is set`;
   }
 }
 
@@ -41,6 +48,8 @@ export interface Asking {
   readonly headers: IncomingHttpHeaders;
   /** Of whoever holds the other end of the connection. */
   readonly address: string;
+  /** Why it is not taken for a request of the person who runs the service; null where it is. */
+  readonly foreign: string | null;
 }
 
 /** An identity, and how it was found out. */
@@ -57,6 +66,8 @@ interface GuardOptions {
   readonly clock: Clock;
   /** A token was wrong. */
   refused(asking: Asking): void;
+  /** A request was not let in although the API is open here. */
+  closed(why: string): void;
 }
 
 /** Stands before API and console: who asks, whether he may, and whether he asks too much. */
@@ -78,6 +89,14 @@ export class Guard {
 
   get mode(): AccessMode {
     return accessMode(this.#options.host, this.access);
+  }
+
+  /** Where it is open to this machine alone, it is off for whoever only seems to be on it. */
+  modeFor({ foreign }: Pick<Asking, "foreign">): AccessMode {
+    const { mode } = this;
+    if (mode !== "open" || foreign === null) return mode;
+    this.#options.closed(foreign);
+    return "off";
   }
 
   /** Throws unless the asker has the role. */
@@ -125,8 +144,9 @@ export class Guard {
   identify(asking: Asking): Caller {
     const { headers } = asking;
     const via = viaOf(headers);
-    const { access, mode } = this;
-    if (mode === "off") throw apiOff();
+    const { access } = this;
+    const mode = this.modeFor(asking);
+    if (mode === "off") throw this.apiOff(asking);
     if (mode === "open") {
       requireKnownHost(this.#options.host, headers.host);
       return { kind: "local", name: "local", role: "admin", maySeePayloads: true, via, expiresAt: null };
@@ -148,7 +168,7 @@ export class Guard {
 
   /** Throws for a wrong one, and after too many wrong ones for every one that was not right from there before. */
   tokenOf(asking: Asking, sent: string): Omit<AccessToken, "digest"> {
-    if (this.mode === "off") throw apiOff();
+    if (this.modeFor(asking) === "off") throw this.apiOff(asking);
     const asker = askerOf(asking.address);
     const waitS = this.#failures.waitS(asker);
     const token = matching(this.access.tokens, sent);
@@ -164,6 +184,13 @@ export class Guard {
     const { maySeePayloads, name, role } = token;
     return { name, role, maySeePayloads };
   }
+
+  apiOff({ foreign }: Pick<Asking, "foreign">): HttpError {
+    const why = whyOff(this.#options.host, this.access);
+    const what = `API and console are off${why === null ? ` for this request: ${foreign}` : `: ${why}`}, and no token is set.`;
+    const fix = "Set ADMIN_TOKEN and send it as a bearer token; or ask as the service's own user, on its own machine.";
+    return new HttpError(403, "API_OFF", what, fix);
+  }
 }
 
 /** All are compared, whichever fits: how long it takes tells nothing. */
@@ -174,12 +201,6 @@ function matching(tokens: readonly AccessToken[], sent: string): AccessToken | n
     if (timingSafeEqual(token.digest, digest)) found = token;
   }
   return found;
-}
-
-function apiOff(): HttpError {
-  const what = "The API is off: the service listens beyond this machine without a token.";
-  const fix = "Set ADMIN_TOKEN and send it as a bearer token, or let the service listen on 127.0.0.1 (HOST).";
-  return new HttpError(403, "API_OFF", what, fix);
 }
 
 function unauthorized(what: string): HttpError {

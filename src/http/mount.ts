@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { foreignOf } from "./auth/foreign.ts";
 import { askerOf } from "./auth/limits.ts";
 import type { Asking, Caller, Guard } from "./guard.ts";
 import { HttpError } from "./http-error.ts";
@@ -15,6 +16,7 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Set by the guard. */
     identity: Caller | null;
+    foreign: string | null;
     isWelcome: (() => boolean) | null;
   }
 }
@@ -50,11 +52,13 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 /** Every route that is not open is guarded, whoever adds it. */
 export function addGuard(server: FastifyInstance, guard: Guard): void {
   server.decorateRequest("identity", null);
+  server.decorateRequest("foreign", null);
   server.decorateRequest("isWelcome", null);
   server.addHook("onRequest", async (request, reply) => {
     const { access = "admin" } = request.routeOptions.config;
     if (request.is404) return;
     guard.requireOwnPage(request);
+    if (guard.mode === "open") request.foreign = await foreignOf(request.raw);
     if (access === "open") {
       if (request.url.startsWith("/api/") && guard.mode !== "open") guard.slow(`address:${askerOf(request.ip)}`);
       return;
@@ -67,8 +71,8 @@ export function addGuard(server: FastifyInstance, guard: Guard): void {
   });
 }
 
-function askingOf({ headers, ip, method }: FastifyRequest): Asking {
-  return { method, headers, address: ip };
+function askingOf({ foreign, headers, ip, method }: FastifyRequest): Asking {
+  return { method, headers, address: ip, foreign };
 }
 
 export function addHeaders(server: FastifyInstance): void {
@@ -100,6 +104,7 @@ function inputOf({ params, query, body }: Route, request: FastifyRequest, reply:
     body: checked("body", body, request.body ?? {}),
     headers: request.headers,
     address: request.ip,
+    foreign: request.foreign,
     identity: request.identity ?? NOBODY,
     signal: whenGone(request, reply),
   };

@@ -40,7 +40,7 @@ function openApiDocument(routes: readonly Route[], version: string): Json {
       title: "outbox-relay",
       version,
       description:
-        "Health and metrics for everybody; the API for this machine, or with a token or a session. " +
+        "Health and metrics for everybody; the API for the user who runs the service, on its machine, or with a token or a session. " +
         "Each operation says in x-role which role it needs at least: viewer, operator or admin.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },

@@ -10,6 +10,8 @@ interface RouteInput<Params, Query, Body> {
   readonly headers: IncomingHttpHeaders;
   /** Of whoever holds the other end of the connection. */
   readonly address: string;
+  /** Why it is not taken for a request of the person who runs the service; null where it is. */
+  readonly foreign: string | null;
   /** Of an open route: whoever it is, with the least rights. */
   readonly identity: Identity;
   /** Aborted when the caller has gone. */

@@ -39,6 +39,8 @@ interface HttpOptions {
   readonly service: string;
   readonly version: string;
   readonly failed?: AnswerFailed;
+  /** Hears why a request was not let in although the API is open on this machine. */
+  readonly closed?: (why: string) => void;
 }
 
 export interface HttpServer {
@@ -72,6 +74,7 @@ export async function startHttpServer(
     access: () => faces.access(),
     clock: systemClock,
     refused: ({ address, headers }) => notes.refused(viaOf(headers), { address }),
+    closed: options.closed ?? (() => {}),
   });
   const routes = allRoutes(faces, options, { guard, notes });
   const server = bareServer(routes, (text) => faces.redact(text), options.failed);
@@ -103,7 +106,7 @@ function allRoutes(
 ): Route[] {
   const target = () => faces.operations();
   const routes: Route[] = [
-    ...consoleRoutes(() => watch.guard.mode === "off"),
+    ...consoleRoutes((asking) => (watch.guard.modeFor(asking) === "off" ? watch.guard.apiOff(asking) : null)),
     ...probeRoutes(faces),
     ...sessionRoutes({ ...watch, clock: systemClock, service, version }),
     auditRoute(target),

@@ -41,7 +41,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
         409: { description: "Nobody needs to log in here", schema: errorSchema },
       },
       handle: async (asking) => {
-        if (guard.mode === "open") {
+        if (guard.modeFor(asking) === "open") {
           throw new HttpError(409, "LOGIN_NOT_NEEDED", "The API is open to this machine: no login is needed.");
         }
         const { address, headers } = asking;
@@ -72,7 +72,7 @@ function sessionAnswer({ guard, service, version }: SessionParts, asking: Asking
   return {
     service,
     version,
-    access: guard.mode,
+    access: guard.modeFor(asking),
     logins: [...(tokens.length > 0 ? ["token"] : []), ...(oidc === null ? [] : ["oidc"])],
     identity: identityOrNull(guard, asking),
     isDemo: false,

@@ -37,7 +37,7 @@ export function SettingsScreen({ query }: ScreenProps) {
 }
 
 const ACCESS = {
-  open: "open to this machine alone",
+  open: "open to the user who runs the service, on its own machine",
   login: "needs a login",
   off: "closed",
 } as const;

@@ -33,7 +33,8 @@ function Closed() {
   return (
     <p>
       The console is closed: this service can be reached from other machines, and nothing would keep them out. Set{" "}
-      <code>ADMIN_TOKEN</code>, or let it listen on this machine alone (<code>HOST=127.0.0.1</code>).
+      <code>ADMIN_TOKEN</code>, or open the console on the service's own machine (<code>HOST=127.0.0.1</code>), without
+      a proxy.
     </p>
   );
 }

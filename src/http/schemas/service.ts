@@ -9,7 +9,9 @@ export const sessionSchema = z
     version: z.string(),
     access: z
       .enum(["open", "login", "off"])
-      .describe("open: this machine alone can reach it; login: who has a token or an account may; off: nobody may"),
+      .describe(
+        "open: for the user who runs the service, on this machine; login: who has a token or an account may; off: nobody may",
+      ),
     logins: z.array(z.enum(["token", "oidc"])),
     identity: z
       .object({ name: z.string(), role: z.enum(ROLES), maySeePayloads: z.boolean(), expiresAt: time })
