@@ -27,7 +27,7 @@ export const httpSettings = {
   HTTP_ALLOWED_HOSTS: setting(
     "destination.http.allowedHosts",
     list().optional(),
-    "Hosts that events may name, where the address takes its host from them: hooks.example.org, *.example.org",
+    "Hosts that events may name, where the address takes its host from them: hooks.example.org, *.example.org; required with HTTP_HEADERS, a login or a client certificate",
   ),
   HTTP_ALLOW_PRIVATE: setting(
     "destination.http.allowPrivate",

@@ -64,6 +64,28 @@ test("A20 a secret in the clear is warned of, but not on the same machine", () =
   }
 });
 
+test("H1 A20 credentials never go to a host that events name freely: refused at start", () => {
+  const free = "https://{header:host}/x";
+  const tls = { HTTP_TLS_CERT: "-----BEGIN CERTIFICATE-----", HTTP_TLS_KEY: "-----BEGIN KEY-----" };
+  for (const [address, env] of [
+    [free, { HTTP_HEADERS: "authorization=Bearer s3cret" }],
+    [free, { HTTP_HEADERS: "x-api-key=s3cret,content-type=text/plain" }],
+    ["https://me:s3cret@{header:host}/x", {}],
+    ["https://{header:host}.example.org/x", { HTTP_HEADERS: "x-api-key=s3cret" }],
+    [free, tls],
+  ] as const) {
+    const { config, problems } = configured(address, env);
+    assert.equal(config, null, address);
+    assert.match(problems, /events name the host .*HTTP_ALLOWED_HOSTS/);
+    assert.doesNotMatch(problems, /s3cret/);
+    assert.equal(configured(address, { ...env, HTTP_ALLOWED_HOSTS: "*.example.org" }).problems, "");
+  }
+  const secret = `whsec_${Buffer.alloc(32).toString("base64")}`;
+  const harmless = { HTTP_HEADERS: "Content-Type=text/plain,user-agent=shop", HTTP_SIGNING_SECRET: secret };
+  assert.equal(configured(free, harmless).problems, "", "a signature does not give the secret away");
+  assert.equal(configured("https://host/{type}", { HTTP_HEADERS: "authorization=x", ...tls }).problems, "");
+});
+
 test("A20 values of an event become one part of the path or the question, whatever they hold", () => {
   const { of, origin, scope } = target("https://host/a/{header:x}/b?q={header:x}");
   assert.deepEqual([origin, scope], ["https://host", "event"]);

@@ -80,6 +80,7 @@ const METHODS = ["POST", "PUT", "PATCH"];
 export function httpSettings(options: HttpPublisherOptions): HttpSettings {
   const { method = "POST", name = "http", signingSecrets = [], url } = options;
   if (!METHODS.includes(method)) throw invalid(name, `cannot send by ${method}: write ${METHODS.join(", ")}`);
+  requireBoundedHosts(name, options);
   return {
     name,
     target: typeof url === "string" ? fixedPlace(name, url) : url,
@@ -100,6 +101,21 @@ export function httpSettings(options: HttpPublisherOptions): HttpSettings {
     lookup: options.lookup ?? null,
     clock: options.clock ?? systemClock,
   };
+}
+
+/** Headers that give nothing away, whoever reads them. */
+const HARMLESS = /^(?:content-type|user-agent|accept(?:-.+)?)$/i;
+
+/** Whoever can write an event could have every credential sent to a host of his own. A signature gives no secret away. */
+function requireBoundedHosts(name: string, { allowedHosts, headers = {}, tls, url }: HttpPublisherOptions): void {
+  if (typeof url === "string" || url.origin !== null || allowedHosts !== undefined) return;
+  const header = Object.keys(headers).find((it) => !HARMLESS.test(it));
+  if (header === undefined && tls?.cert === undefined) return;
+  const what = header === undefined ? "the client certificate" : `the header ${header.toLowerCase()}`;
+  throw invalid(
+    name,
+    `sends ${what} with every request, and events name the host it goes to: list the hosts that may receive it (HTTP_ALLOWED_HOSTS)`,
+  );
 }
 
 function fixedPlace(name: string, written: string): HttpPlace {
