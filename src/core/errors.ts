@@ -30,6 +30,10 @@ export const ERROR_CATALOGUE = {
   },
   COLUMN_MISSING: { retryable: true, fix: "Add the column, or name the one to use in the source's `columns`." },
   COLUMN_MISTYPED: { retryable: true, fix: "Change the column's type, or name another one in the source's `columns`." },
+  ROW_UNMARKED: {
+    retryable: true,
+    fix: "Remove the trigger, policy or rule that keeps the relay's role from marking the rows. The relay then marks them by itself and continues; it sends none of them again.",
+  },
   EVENT_UNREADABLE: { retryable: false, fix: "Correct the row by hand and replay the dead letter." },
   EVENT_TOO_LARGE: {
     retryable: false,

@@ -15,7 +15,14 @@ export interface Hold {
   readonly crashes: number;
   /** From now on, by the database's clock; negative when overdue; null for the dead. */
   readonly dueInMs: number | null;
+  /**
+   * Set when the event was delivered and its row could not be marked: it is never sent again by itself, and every review
+   * tries to mark it. `locked`: another transaction had the row locked. `refused`: the database changed nothing.
+   */
+  readonly unmarked?: Unmarked;
 }
+
+export type Unmarked = "locked" | "refused";
 
 /** What becomes of a key when its head is exhausted. */
 export type OnExhausted = "park" | "block" | "skip";

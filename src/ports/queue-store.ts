@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
-import type { Hold } from "../core/hold.ts";
+import type { Hold, Unmarked } from "../core/hold.ts";
 import type { TypeFilter } from "../core/type-filter.ts";
 import type { Membership } from "./membership.ts";
 import type { FailedAttempt } from "./technical-events.ts";
@@ -183,8 +183,13 @@ export interface Backlog {
 }
 
 export interface SettleResult {
-  /** Ids found neither pending nor in flight any more: somebody deleted or marked the row meanwhile. */
+  /** Ids found neither pending nor in flight any more: somebody deleted, marked or hid the row meanwhile. */
   readonly missing: readonly string[];
+  /**
+   * Delivered ids whose rows are still there and still unmarked. The source holds them, so that nobody sends them again,
+   * and tries to mark them at each review.
+   */
+  readonly unmarked?: ReadonlyMap<string, Unmarked>;
   /** What the new dead letters hold, as far as the source can tell. */
   readonly dead?: readonly DeadLetterNote[];
 }
@@ -259,13 +264,14 @@ export interface QueueStore {
 
   /**
    * Writes all of it or nothing, and only while grant and previousBatch hold, else throws FENCED. Dead events leave a
-   * copy with the error of every attempt.
+   * copy with the error of every attempt. Rows that do not let themselves be marked are held and returned as `unmarked`.
    */
   settle(settlement: Settlement): Promise<SettleResult>;
 
   /**
    * Compares the lane's holds with their rows: drops those whose row vanished or was marked by others, revives dead
-   * ones that a person reset, and returns what is left. Throws FENCED.
+   * ones that a person reset, marks delivered rows that could not be marked before, and returns what is left. Throws
+   * FENCED.
    */
   reviewHolds(grant: Grant): Promise<readonly Hold[]>;
   /** The lane's holds that are to be tried again, all but the dead. Cheap; absent where no `holdsChange` is told. */

@@ -60,7 +60,7 @@ export interface TechnicalEventMap {
   };
   /** A RelayMismatch is over: somebody takes the type now, its events are gone, or another pipeline tells of it. */
   RelayMatched: { readonly pipeline: string; readonly intentType: string };
-  /** The row was deleted or marked by somebody else while it was in flight. */
+  /** The row of an event in flight waits no more, and not by the relay's doing: it was deleted, marked or hidden. */
   EventVanished: { readonly pipeline: string; readonly recordId: string };
   BatchSettled: {
     readonly pipeline: string;

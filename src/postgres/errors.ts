@@ -101,7 +101,7 @@ function describe(error: unknown, code: ErrorCode, context: ErrorContext): strin
   return parts.join(" ");
 }
 
-function sqlStateOf(error: unknown): string | undefined {
+export function sqlStateOf(error: unknown): string | undefined {
   const code = textField(error, "code");
   // Socket errors are longer or shorter words; a server's error always has a severity.
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && textField(error, "severity") !== undefined

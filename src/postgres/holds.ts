@@ -9,9 +9,10 @@ import type { Database } from "./pool.ts";
 import type { RelayTables } from "./relay-tables.ts";
 import type { Row, Session } from "./session.ts";
 import { glance } from "./transaction.ts";
+import { unmarkedSql } from "./unmarked.ts";
 
 /** The lane whose holds are written. The caller has checked its grant in the same transaction. */
-interface HoldScope {
+export interface HoldScope {
   readonly tables: RelayTables;
   readonly pipeline: string;
   readonly lane: number;
@@ -19,7 +20,7 @@ interface HoldScope {
 
 /** Columns in the order in which `holdOf` reads them. */
 const HOLD_COLUMNS = `event_id, event_key, lane, state, parks, attempts, crashes,
-  round(extract(epoch from next_at - clock_timestamp()) * 1000)::bigint`;
+  round(extract(epoch from next_at - clock_timestamp()) * 1000)::bigint, ${unmarkedSql("")}`;
 
 export async function readHolds(
   session: Session,
@@ -43,8 +44,9 @@ export async function readLivingHolds(database: Database, pipeline: string, lane
   return (await glance(database.pool, context, database.timeouts.statementMs, text)).map(holdOf);
 }
 
-function holdOf([id, key, lane, state, parks, attempts, crashes, dueInMs]: Row): Hold {
+function holdOf([id, key, lane, state, parks, attempts, crashes, dueInMs, unmarked]: Row): Hold {
   return {
+    ...(unmarked === "locked" || unmarked === "refused" ? { unmarked } : {}),
     id: id ?? "",
     key: key ?? null,
     lane: Number(lane),

@@ -1,4 +1,4 @@
-import type { Hold } from "../core/hold.ts";
+import type { Hold, Unmarked } from "../core/hold.ts";
 
 /** A hold in memory, its due time on the process's monotonic clock. */
 export interface KeptHold {
@@ -13,6 +13,8 @@ export interface KeptHold {
   readonly silentSinceMs: number | null;
   /** It makes room for others, so that they find out whether the destination is alive. */
   readonly isSetAside: boolean;
+  /** Delivered, and its row could not be marked. */
+  readonly unmarked?: Unmarked | undefined;
 }
 
 /** What a lane knows of its failing events: which keys wait, and what is to be tried when. */
@@ -32,6 +34,11 @@ export class HoldBook {
   count(): { dead: number; retrying: number } {
     const dead = [...this.#holds.values()].filter((hold) => hold.dead).length;
     return { dead, retrying: this.#holds.size - dead };
+  }
+
+  /** Delivered events whose rows the source refused to mark. */
+  refusedMarks(): string[] {
+    return [...this.#holds.values()].filter(({ unmarked }) => unmarked === "refused").map(({ id }) => id);
   }
 
   parks(key: string | null): boolean {
@@ -120,5 +127,8 @@ export class HoldBook {
 function keep(hold: Hold, nowMs: number, silentSinceMs: number | null): KeptHold {
   const { id, key, parks, attempts, crashes } = hold;
   const dueAtMs = nowMs + (hold.dueInMs ?? 0);
-  return { id, key, dead: hold.state === "dead", parks, attempts, crashes, dueAtMs, silentSinceMs, isSetAside: false };
+  const { unmarked } = hold;
+  // What was delivered is never due again, whatever becomes of its row.
+  const dead = hold.state === "dead" || unmarked !== undefined;
+  return { id, key, dead, parks, attempts, crashes, dueAtMs, silentSinceMs, isSetAside: false, unmarked };
 }

@@ -30,5 +30,7 @@ export interface LaneHost {
   settled(lane: Lane): void;
   /** The source refuses the lane's writes for now. */
   refused(lane: Lane, error: unknown): void;
+  /** Rows of the lane cannot be marked, or (null) all of them are marked by now. */
+  unmarked(lane: number, error: unknown): void;
   lost(lane: Lane, error: unknown): void;
 }

@@ -20,6 +20,7 @@ import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
 import { Suspects } from "./suspects.ts";
 import { translate } from "./translation.ts";
+import { UnmarkedRows } from "./unmarked-rows.ts";
 
 /** Claimed by no run: read by id, because its hold was due. */
 const BY_ID = 0;
@@ -42,6 +43,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   readonly #settler: Settler;
   readonly #exactlyOnce: ExactlyOnce | null;
   readonly #suspects = new Suspects();
+  readonly #unmarked: UnmarkedRows;
   readonly #takenHolds: readonly Hold[];
   readonly #over = new AbortController();
   #open = false;
@@ -70,6 +72,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     const parts = { context, queue: this.#queue, holds, reports: this.#reports, settler: this.#settler, handBack };
     this.#failures = new LaneFailures(parts);
     holds.replace(takeover.holds, this.#now(), () => false);
+    this.#unmarked = new UnmarkedRows(context, this.grant.lane, holds, host);
   }
 
   /** Begins to take events: at once, or when it is known what the former owner delivered. */
@@ -112,7 +115,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** How many held events it takes now. */
   get headRoom(): number {
-    return this.#open ? Math.max(0, this.#claimMax - this.#claims.size) : 0;
+    return this.#open && !this.#unmarked.areTooMany ? Math.max(0, this.#claimMax - this.#claims.size) : 0;
   }
 
   /** False while claimed events are on their way back to the source: a run would show later ones without them. */
@@ -169,6 +172,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       if (holds === null) return;
       const freed = this.holds.replace(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
       for (const key of freed) this.#host.passOver(key);
+      this.#unmarked.review();
       this.#host.wake();
     });
   }
@@ -225,7 +229,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   // What the dispatcher tells
 
   maySend(): boolean {
-    return this.#open && this.#host.isAlive() && this.#exactlyOnce?.hasRoom !== false;
+    if (!this.#open || this.#unmarked.areTooMany) return false;
+    return this.#host.isAlive() && this.#exactlyOnce?.hasRoom !== false;
   }
 
   get limit(): RateGate {
@@ -289,20 +294,20 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   // What the settler tells
 
-  settled(settlement: Settlement, { dead = [] }: SettleResult): void {
+  settled(settlement: Settlement, { dead = [], unmarked }: SettleResult): void {
     this.#host.settled(this);
     if (settlement.delivered.length > 0) {
       this.#crashes = Math.max(0, this.#crashes - 1);
       this.#host.silences.endOfBatch(this.grant.lane);
     }
-    for (const id of settlement.delivered) this.#claims.finish(id);
-    for (const id of settlement.handedBack) this.#claims.finish(id);
+    for (const id of [...settlement.delivered, ...settlement.handedBack]) this.#claims.finish(id);
     for (const failure of settlement.failed) {
       this.#suspects.failed(failure.id);
       this.#failures.settled(failure, this.#claims.get(failure.id), dead);
       this.#claims.finish(failure.id);
     }
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
+    this.#unmarked.found(unmarked);
     // What waited behind them is there to be read now, though the last run may have shown that nothing was left.
     if (settlement.releasedHolds.length > 0) this.#host.expectEvents();
     this.#watchBrake();

@@ -176,6 +176,11 @@ export class Session implements LaneHost {
     this.#troubles.report(settling(lane.grant.lane), error);
   }
 
+  unmarked(lane: number, error: unknown): void {
+    if (error === null) this.#troubles.recovered(marking(lane));
+    else this.#troubles.report(marking(lane), error);
+  }
+
   /** The lane is void. It is taken over anew, with a new epoch, once nothing of it is on the wire. */
   lost(lane: Lane, error: unknown): void {
     const { events, name } = this.#context;
@@ -206,6 +211,7 @@ export class Session implements LaneHost {
         this.#closing.delete(number);
         if (this.#lanes.get(number) === lane) this.#lanes.delete(number);
         this.#troubles.recovered(settling(number));
+        this.#troubles.recovered(marking(number));
         this.#balanceWaker.wake();
       });
     this.#closing.set(number, closing);
@@ -382,4 +388,8 @@ function opening(lane: number): string {
 
 function settling(lane: number): string {
   return `settle lane ${lane}`;
+}
+
+function marking(lane: number): string {
+  return `mark rows of lane ${lane}`;
 }

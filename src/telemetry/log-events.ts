@@ -28,7 +28,10 @@ const LINES: Lines = {
     level: "info",
     message: "events of this type are taken now, are gone, or are told of by another relay",
   },
-  EventVanished: { level: "warn", message: "a row was deleted or marked by somebody else while it was in flight" },
+  EventVanished: {
+    level: "warn",
+    message: "a row in flight waits no more: it was deleted, marked or hidden, not by this relay",
+  },
   SettleDelayed: {
     level: "warn",
     message: "outcomes cannot be written at present",

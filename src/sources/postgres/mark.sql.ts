@@ -1,23 +1,49 @@
 import type { Settlement } from "../../ports/queue-store.ts";
 import { fenceSql } from "../../postgres/fence.sql.ts";
-import { quoteArray } from "../../postgres/identifiers.ts";
+import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
 import type { TableShape } from "./table-shape.ts";
 
+/** Of rows that another transaction has locked: wait for them, or leave them unmarked. */
+export type LockedRows = "wait" | "skip";
+
 /**
  * Moves the lane on and marks its delivered rows, or changes nothing when the fence has no row. Returns one row: how
- * many fences (0 or 1), and the marked ids as JSON only when they are not as many as were asked for.
+ * many fences (0 or 1), the marked ids as JSON only when they are not as many as were asked for, how many there are, and
+ * whether the table has triggers that may undo it afterwards. A row counts as marked by what the update left in it: a
+ * trigger before it may have reset the flag.
  */
-export function markSql(tables: RelayTables, pipeline: string, shape: TableShape, settlement: Settlement): string {
+export function markSql(
+  tables: RelayTables,
+  pipeline: string,
+  shape: TableShape,
+  settlement: Settlement,
+  locked: LockedRows = "wait",
+): string {
   const { delivered } = settlement;
   const fence = fenceSql(tables, pipeline, settlement);
-  if (delivered.length === 0) return `with fence as (${fence}) select count(*), null from fence`;
+  if (delivered.length === 0) return `with fence as (${fence}) select count(*), null, 0, false from fence`;
   return `with fence as (${fence}),
-marked as (
+updated as (
   update ${shape.quotedName} t set ${shape.markDelivered} from fence
-  where ${shape.id} = any(${quoteArray(delivered)}::${shape.idType}[]) and ${shape.unsettled}
-  returning ${shape.id} as id)
+  where ${rowsSql(shape, delivered, locked)} and ${shape.unsettled}
+  returning ${shape.id} as id, ${shape.unsettled} as still),
+marked as (select id from updated where not still)
 select (select count(*) from fence),
   case when (select count(*) from marked) <> ${delivered.length} then (select json_agg(id::text) from marked)::text end,
-  (select count(*) from marked)`;
+  (select count(*) from marked), ${undoersSql(shape)}`;
+}
+
+function rowsSql(shape: TableShape, ids: readonly string[], locked: LockedRows): string {
+  const wanted = `${shape.id} = any(${quoteArray(ids)}::${shape.idType}[])`;
+  if (locked === "wait") return wanted;
+  const free = `select ${shape.id} from ${shape.quotedName} t where ${wanted} and ${shape.unsettled} for update skip locked`;
+  return `${shape.id} in (${free})`;
+}
+
+/** Asked each time, since nobody tells the relay of a new trigger: AFTER UPDATE (16), neither BEFORE (2) nor disabled. */
+function undoersSql({ quotedName }: TableShape): string {
+  return `exists (select from pg_catalog.pg_trigger g
+    where g.tgrelid = ${quoteLiteral(quotedName)}::pg_catalog.regclass and not g.tgisinternal and g.tgenabled <> 'D'
+      and g.tgtype & 16 <> 0 and g.tgtype & 2 = 0)`;
 }

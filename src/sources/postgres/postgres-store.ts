@@ -29,7 +29,7 @@ import { probeSql } from "./probe.sql.ts";
 import { pruneSql } from "./prune.sql.ts";
 import { reviewHolds } from "./review-holds.ts";
 import { runSql } from "./run.sql.ts";
-import { settle } from "./settle.ts";
+import { TableSettler } from "./settle.ts";
 import { StrayWatch } from "./stray-watch.ts";
 import { readShape, type TableReference } from "./table-discovery.ts";
 import { unroutedSql } from "./unrouted.sql.ts";
@@ -46,6 +46,7 @@ interface Prepared {
   readonly scope: PendingScope;
   readonly reader: EventReader;
   readonly strays: StrayWatch | null;
+  readonly settler: TableSettler;
 }
 
 /**
@@ -79,7 +80,7 @@ export class PostgresStore implements QueueStore {
     const { payloadBytesMax, headersMax } = spec;
     const reader = new EventReader({ payloadBytesMax, headersMax, isBytea: shape.payload.kind === "bytea" });
     const strays = shape.strays === null ? null : new StrayWatch(() => this.#lookForStrays(scope));
-    this.#prepared = { scope, reader, strays };
+    this.#prepared = { scope, reader, strays, settler: new TableSettler(database, spec.name, shape) };
     return { lanes: laneCount };
   }
 
@@ -151,8 +152,8 @@ export class PostgresStore implements QueueStore {
   }
 
   async settle(settlement: Settlement) {
-    const { scope } = await this.#ready();
-    return await settle(this.#parts.database, scope.pipeline, scope.shape, settlement);
+    const { settler } = await this.#ready();
+    return await settler.settle(settlement);
   }
 
   async reviewHolds(grant: Grant) {

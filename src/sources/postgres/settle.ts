@@ -1,52 +1,118 @@
+import { isRelayError } from "../../core/errors.ts";
+import type { Unmarked } from "../../core/hold.ts";
 import type { Settlement, SettleResult } from "../../ports/queue-store.ts";
-import { deleteHolds, failureColumns, writeFailures, writeSuspects } from "../../postgres/holds.ts";
+import { sqlStateOf } from "../../postgres/errors.ts";
+import { deleteHolds, failureColumns, type HoldScope, writeFailures, writeSuspects } from "../../postgres/holds.ts";
 import { displayTable } from "../../postgres/identifiers.ts";
-import { fenced, writeSettings } from "../../postgres/lanes.ts";
+import { fenced, requireGrant, writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
-import { markSql } from "./mark.sql.ts";
+import { holdUnmarked } from "../../postgres/unmarked.ts";
+import { type LockedRows, markSql } from "./mark.sql.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /** By its estimate the planner would rather read a table of 60,000 rows than look 500 of them up, ten times as slow. */
 export const SETTLE_SETTINGS = { enable_seqscan: "off", jit: "off" };
 
-/**
- * Writes what became of claimed events. When all were delivered it is one statement in one round trip: the fence in it
- * makes it change nothing once the lane has changed hands. Everything else follows in the same transaction, behind the
- * fence's lock on the lane's row.
- */
-export async function settle(
-  database: Database,
-  pipeline: string,
-  shape: TableShape,
-  settlement: Settlement,
-): Promise<SettleResult> {
-  const settings = { ...writeSettings(database, "settling", displayTable(shape.name)), settings: SETTLE_SETTINGS };
-  const mark = markSql(database.tables, pipeline, shape, settlement);
-  const { failed, releasedHolds, suspects } = settlement;
-  if (failed.length === 0 && releasedHolds.length === 0 && suspects.length === 0) {
-    const [row] = await statement(database.pool, settings, mark);
-    return { missing: missingOf(row, pipeline, settlement) };
-  }
-  return await transaction(database.pool, settings, async (session) => {
-    const [row] = await session.rows(mark);
-    const missing = missingOf(row, pipeline, settlement);
-    const scope = { tables: database.tables, pipeline, lane: settlement.grant.lane };
-    await deleteHolds(session, scope, releasedHolds);
-    await writeSuspects(session, scope, suspects);
-    const { gone, dead } = await writeFailures(session, scope, shape, failed);
-    await noteFailures(session, shape, settlement);
-    return { missing: [...missing, ...gone], dead };
-  });
+const LOCK_NOT_AVAILABLE = "55P03";
+
+interface Marked {
+  /** Delivered, and not marked by this settle. */
+  readonly missing: readonly string[];
+  /** The table has triggers that may undo a mark after the statement. */
+  readonly hasUndoers: boolean;
 }
 
-function missingOf(row: Row | undefined, pipeline: string, { grant, delivered }: Settlement): readonly string[] {
+/**
+ * Writes what became of claimed events of one table. When all were delivered it is one statement in one round trip: the
+ * fence in it makes it change nothing once the lane has changed hands. Everything else follows in the same transaction,
+ * behind the fence's lock on the lane's row.
+ */
+export class TableSettler {
+  readonly #database: Database;
+  readonly #pipeline: string;
+  readonly #shape: TableShape;
+  /** Rows did not stay marked before: then the second look is part of the same transaction. */
+  #isWary = false;
+
+  constructor(database: Database, pipeline: string, shape: TableShape) {
+    this.#database = database;
+    this.#pipeline = pipeline;
+    this.#shape = shape;
+  }
+
+  async settle(settlement: Settlement): Promise<SettleResult> {
+    try {
+      return await this.#settle(settlement, "wait");
+    } catch (error) {
+      // One row that somebody keeps locked must not keep all the others unmarked.
+      const isLocked = isRelayError(error, "DATABASE_BUSY") && sqlStateOf(error.cause) === LOCK_NOT_AVAILABLE;
+      if (!isLocked || settlement.delivered.length === 0) throw error;
+      return await this.#settle(settlement, "skip");
+    }
+  }
+
+  async #settle(settlement: Settlement, locked: LockedRows): Promise<SettleResult> {
+    const { failed, releasedHolds, suspects } = settlement;
+    const isPlain = failed.length === 0 && releasedHolds.length === 0 && suspects.length === 0;
+    if (!isPlain || this.#isWary || locked === "skip") return await this.#inTransaction(settlement, locked);
+    const mark = markSql(this.#database.tables, this.#pipeline, this.#shape, settlement);
+    const [row] = await statement(this.#database.pool, this.#settings(), mark);
+    const marked = markedOf(row, this.#pipeline, settlement);
+    if (marked.missing.length === 0 && !marked.hasUndoers) return { missing: [] };
+    return await transaction(this.#database.pool, this.#settings(), async (session) => {
+      await requireGrant(session, this.#database, this.#pipeline, settlement.grant);
+      return await this.#lookAgain(session, settlement, marked, "refused");
+    });
+  }
+
+  async #inTransaction(settlement: Settlement, locked: LockedRows): Promise<SettleResult> {
+    const { failed, releasedHolds, suspects } = settlement;
+    const mark = markSql(this.#database.tables, this.#pipeline, this.#shape, settlement, locked);
+    return await transaction(this.#database.pool, this.#settings(), async (session) => {
+      const [row] = await session.rows(mark);
+      const marked = markedOf(row, this.#pipeline, settlement);
+      const scope = this.#scope(settlement);
+      await deleteHolds(session, scope, releasedHolds);
+      await writeSuspects(session, scope, suspects);
+      const { gone, dead } = await writeFailures(session, scope, this.#shape, failed);
+      await noteFailures(session, this.#shape, settlement);
+      const { missing, unmarked } = await this.#lookAgain(
+        session,
+        settlement,
+        marked,
+        locked === "skip" ? "locked" : "refused",
+      );
+      return { missing: [...missing, ...gone], unmarked, dead };
+    });
+  }
+
+  /** Tells rows that are gone from rows that are still there, unmarked. The latter are held. */
+  async #lookAgain(session: Session, settlement: Settlement, { missing, hasUndoers }: Marked, kind: Unmarked) {
+    const asked = hasUndoers ? settlement.delivered : missing;
+    const unmarked = await holdUnmarked(session, this.#scope(settlement), this.#shape, asked, kind);
+    if (hasUndoers || unmarked.size > 0) this.#isWary = true;
+    return { missing: missing.filter((id) => !unmarked.has(id)), unmarked };
+  }
+
+  #scope({ grant }: Settlement): HoldScope {
+    return { tables: this.#database.tables, pipeline: this.#pipeline, lane: grant.lane };
+  }
+
+  #settings() {
+    const { name } = this.#shape;
+    return { ...writeSettings(this.#database, "settling", displayTable(name)), settings: SETTLE_SETTINGS };
+  }
+}
+
+function markedOf(row: Row | undefined, pipeline: string, { grant, delivered }: Settlement): Marked {
   if (row?.[0] !== "1") throw fenced(pipeline, grant);
-  if (row[1] == null && (row[2] === undefined || Number(row[2]) === delivered.length)) return [];
+  const hasUndoers = row[3] === "t";
+  if (Number(row[2]) === delivered.length) return { missing: [], hasUndoers };
   const marked: unknown = JSON.parse(row[1] ?? "[]");
   const ids = new Set(Array.isArray(marked) ? marked : []);
-  return delivered.filter((id) => !ids.has(id));
+  return { missing: delivered.filter((id) => !ids.has(id)), hasUndoers };
 }
 
 /** Into the rows themselves, where they have columns for it. Last, since it may end the row's waiting. */

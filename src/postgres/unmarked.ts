@@ -1,0 +1,52 @@
+import type { Unmarked } from "../core/hold.ts";
+import type { EventTable } from "./event-table.ts";
+import type { HoldScope } from "./holds.ts";
+import { quoteArray, quoteLiteral } from "./identifiers.ts";
+import type { Session } from "./session.ts";
+
+/** A hold of such an event says so by its reason; no destination answers with these words. */
+const REASONS: Readonly<Record<Unmarked, string>> = {
+  locked: "Delivered; another transaction has locked its row, which is marked later",
+  refused: "Delivered, but its row could not be marked [ROW_UNMARKED]",
+};
+
+/** The kind of an unmarked hold, or null; over `holds` with this prefix. */
+export function unmarkedSql(prefix: string): string {
+  const cases = Object.entries(REASONS).map(([kind, reason]) => `when ${quoteLiteral(reason)} then '${kind}'`);
+  return `case ${prefix}reason ${cases.join(" ")} end`;
+}
+
+/**
+ * Holds those of these delivered events whose rows still wait, so that no run shows them again. Returns their ids. Due
+ * in a hundred years: they are not to be sent again, only to be marked. Their keys are not parked.
+ */
+export async function holdUnmarked(
+  session: Session,
+  { tables, pipeline, lane }: HoldScope,
+  table: EventTable,
+  ids: readonly string[],
+  kind: Unmarked,
+): Promise<ReadonlyMap<string, Unmarked>> {
+  if (ids.length === 0) return new Map();
+  const rows = await session.rows(
+    `insert into ${tables.holds} as h (pipeline, lane, event_id, event_key, state, parks, attempts, next_at, reason)
+     select $1::text, $2::int, ${table.id}::text, ${table.key}, 'retrying', false, 0,
+       clock_timestamp() + interval '100 years', $3::text
+     from ${table.quotedName} t
+     where ${table.id} = any(${quoteArray(ids)}::${table.idType}[]) and ${table.unsettled}
+     on conflict (pipeline, event_id) do update set lane = excluded.lane, state = excluded.state, parks = false,
+       next_at = excluded.next_at, reason = excluded.reason
+     returning h.event_id`,
+    [pipeline, lane, REASONS[kind]],
+  );
+  return new Map(rows.map((row) => [row[0] ?? "", kind]));
+}
+
+/** A lock that lasts longer than this is no ordinary one: somebody has to look at it. */
+const LOCKED_MAX = "1 minute";
+
+/** Calls rows refused that have been locked for too long. Takes `$1` pipeline and `$2` lane. */
+export const outlastedLocksSql = ({ tables }: Pick<HoldScope, "tables">): string =>
+  `update ${tables.holds} set reason = ${quoteLiteral(REASONS.refused)}
+   where pipeline = $1 and lane = $2 and reason = ${quoteLiteral(REASONS.locked)}
+     and first_failed_at < clock_timestamp() - interval '${LOCKED_MAX}'`;
