@@ -51,6 +51,8 @@ export class Poller {
   #idleMs = 0;
   #rounds = 0;
   #atRest = false;
+  /** Raised by all news, so that a look that began before it does not conclude that nothing waits. */
+  #news = 0;
   #isPaused = false;
   #stopped = false;
 
@@ -85,6 +87,7 @@ export class Poller {
   expectEvents(): void {
     this.#idleMs = 0;
     this.#atRest = false;
+    this.#news += 1;
     this.#waker.wake();
   }
 
@@ -135,12 +138,13 @@ export class Poller {
     const lanes = this.#lanes().filter(hasRoomForRun);
     if (lanes.length === 0) return timing.pollIntervalMs;
     const startedMs = this.#now();
+    const news = this.#news;
     // Lanes that read together share the reading; so those that are ready wait a little for the others.
     const waitMs = this.#runEndedMs + STALL_MS - startedMs;
     if (waitMs > 0 && this.#lanes().some((lane) => lane.isOpen && !lanes.includes(lane))) return waitMs;
     const isQuiet = this.#idleMs > 0;
     if (isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
-      this.#atRest = lanes.length === this.#lanes().length;
+      this.#atRest = lanes.length === this.#lanes().length && news === this.#news;
       return this.#rest(startedMs);
     }
     if (this.#isPaused) return timing.pollIntervalMs;
@@ -166,6 +170,7 @@ export class Poller {
   async #oneRun(lanes: readonly Lane[]): Promise<OpenRun> {
     const { events, limits, name, store } = this.#context;
     const startedMs = this.#now();
+    const news = this.#news;
     const acknowledged = new Map(lanes.map((lane) => [lane, lane.settledBatch]));
     const open: OpenRun = {
       number: ++this.#runNumber,
@@ -200,7 +205,8 @@ export class Poller {
       this.#runEndedMs = this.#now();
       this.inFlight.endRun();
     }
-    this.#atRest = exhausted && open.leftOut.size === 0 && lanes.length === this.#lanes().length;
+    const sawAll = exhausted && open.leftOut.size === 0 && lanes.length === this.#lanes().length;
+    this.#atRest = sawAll && news === this.#news;
     const durationMs = this.#now() - startedMs;
     events.emit("RunEnded", { pipeline: name, rows: open.rows, claimed: open.claimed, durationMs });
     return open;

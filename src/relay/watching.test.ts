@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { until } from "../../test/servers/until.ts";
 import type { QueueSource, QueueStore, RunRequest } from "../ports/queue-store.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
@@ -78,4 +79,47 @@ test("D9 a run's request tells which events are in flight at the moment of askin
   assert.equal(requests[0]?.isInFlight?.("2"), false);
   release();
   await until("it is settled", () => source.delivered().length === 1 && isInFlight() === false);
+});
+
+test("A3 a look at the source that began before a key was free again does not end a drain", async () => {
+  const { promise: answer, resolve: release } = Promise.withResolvers<void>();
+  const looks = { begun: 0 };
+  const listeners = new Set<() => void>();
+  // The second look sees the source as it was when it began, and answers late.
+  const { source, alteredSource } = altered((store) => ({
+    watch: (onNews) => {
+      listeners.add(onNews);
+      return () => void listeners.delete(onNews);
+    },
+    begin: async (request) => {
+      looks.begun += 1;
+      if (looks.begun === 3) await setTimeout(50); // why: a drain that believes the second look ends meanwhile
+      const run = await store.begin(request);
+      if (looks.begun !== 2) return run;
+      const page = await run.next(100, 1_000_000);
+      await answer;
+      const pages = [page, []];
+      return { lanes: run.lanes, next: async () => pages.shift() ?? [], end: () => run.end() };
+    },
+  }));
+  const publisher = memoryPublisher();
+  publisher.respond(async ({ event }) => {
+    if (event.id === "1") await until("the second look has begun", () => looks.begun === 2);
+    return { kind: "delivered" };
+  });
+  const timing = { ...LEASE, pollIntervalMs: 600_000, pollBusyMs: 1 };
+  await using relay = createRelay({ sources: [alteredSource], destinations: { out: publisher }, timing, lanes: 1 });
+  relay.on("BatchSettled", () => {
+    if (source.delivered().length !== 1) return;
+    source.insert({ id: "2", type: "t", key: "k" });
+    for (const onNews of listeners) onNews();
+    release();
+  });
+  source.insert({ id: "1", type: "t", key: "k" });
+  await relay.start();
+  await relay.drain();
+  assert.deepEqual(
+    source.delivered().map(({ id }) => id),
+    ["1", "2"],
+  );
 });

@@ -48,7 +48,7 @@ test("G2 B6: by environment alone events become jobs with id, key, bytes and hea
   assert.match(dead.stderr + dead.stdout, /BullMQ forbids/);
 });
 
-test("G2: nobody there, or somebody who says nothing, is exit 1; a slip in the address is exit 2", async () => {
+test("G2: nobody there, or somebody who says nothing, is exit 1", async () => {
   await using it = await stage();
   await insert(it, "order.placed");
   const nobody = await once(it, `bullmq+redis://127.0.0.1:${await freePort()}/0`);
@@ -57,16 +57,4 @@ test("G2: nobody there, or somebody who says nothing, is exit 1; a slip in the a
   proxy.blackhole(true);
   const silent = await once(it, `bullmq+redis://127.0.0.1:${proxy.port}/0`, { PUBLISH_TIMEOUT: "500ms" });
   assert.equal(silent.code, 1, silent.stderr);
-  const slips = [
-    ["bullmq+redis://u:canary@localhost/0?queue=a:b", /queue.*forbids/],
-    ["bullmq+redis://u:canary@localhost/0?attempts=0", /attempts/],
-    ["bullmq+redis://u:canary@localhost/0?removeOnComplete=soon", /removeOnComplete/],
-    ["bullmq+redis://u:canary@a,b/0", /cluster/],
-  ] as const;
-  for (const [address, text] of slips) {
-    const { code, stderr, stdout } = await once(it, address);
-    assert.equal(code, 2, address);
-    assert.match(stderr + stdout, text);
-    assert.doesNotMatch(stderr + stdout, /canary/);
-  }
 });

@@ -154,7 +154,9 @@ describe("the HTTP API", { concurrency: 3 }, () => {
     await using it = await deadLetterStage(server());
     const { running, address } = await startApi(it);
     await using _ = running;
-    await running.logged("that it is open", ({ message }) => /open to this machine alone/.test(String(message)));
+    await running.logged("that it is open", ({ message }) =>
+      /open to this user on this machine alone/.test(String(message)),
+    );
     const statusOf = async (method: string, path: string, headers: Record<string, string>) => {
       const asking = request(`${address}${path}`, {
         method,

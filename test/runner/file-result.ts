@@ -62,7 +62,10 @@ export class GroupResults {
     const parent = this.#tests.get(event.parentId ?? -1);
     const title = parent?.title ? `${parent.title} > ${event.name}` : event.name;
     this.#tests.set(event.testId, { file: parent?.file ?? "", title });
-    this.#open.add(event.testId);
+  }
+
+  start(event: TestEvent): void {
+    if (event.nesting > 0) this.#open.add(event.testId);
   }
 
   complete(event: TestEvent): void {

@@ -69,6 +69,7 @@ export class Group {
       });
     };
     on("test:enqueue", (event) => this.results.enqueue(event));
+    on("test:dequeue", (event) => this.results.start(event));
     on("test:complete", (event) => this.results.complete(event));
     on("test:pass", (event) => this.results.pass(event));
     on("test:fail", (event) => this.results.fail(event));
