@@ -55,10 +55,10 @@ on conflict do nothing returning 1 as accepted`,
       (place) => `with old as (
   delete from ${table} where (consumer, message_id) in (
     select consumer, message_id from ${table}
-    where consumer = ${place(1)}::text and received_at < now() - ${place(2)}::text::float8 * interval '1 millisecond'
+    where consumer = ${place(1)}::text and received_at < pg_catalog.now() - ${place(2)}::text::float8 * interval '1 millisecond'
     limit ${place(3)}::text::int)
   returning 1)
-select count(*)::int as pruned from old`,
+select pg_catalog.count(*)::int as pruned from old`,
       [consumer, String(olderThanMs), String(rowsMax)],
     );
     return Number(row?.pruned ?? 0);

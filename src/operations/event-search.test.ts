@@ -35,7 +35,7 @@ const fillQueue = (
   rows: number,
 ) => `insert into ${QUEUE} (event_type, aggregate_id, payload, correlation_id, created_at, published_at)
   select case n % 1000 when 7 then 'order.refunded' else 'order.placed' end, 'q' || n % 100, jsonb_build_object('n', n), 'c' || n,
-    timestamptz '2026-01-01' + n * interval '1 s', case when n % 10 > 0 then now() end from generate_series(1, ${rows}) n`;
+    timestamptz '2026-01-01 00:00Z' + n * interval '1 s', case when n % 10 > 0 then now() end from generate_series(1, ${rows}) n`;
 
 for (const version of [15, 18] as const) {
   describe(`PostgreSQL ${version}`, () => {

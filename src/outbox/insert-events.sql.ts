@@ -16,11 +16,11 @@ export function insertEvents(table: OutboxTable, columns: readonly string[]): St
 with added as (
   insert into ${quoteTable(table.name)} (${targets})
   select ${values}
-  from rows from (json_to_recordset(${place(1)}::text::json) as (${fields})) with ordinality as e(${names.join(", ")}, "#")
+  from rows from (pg_catalog.json_to_recordset(${place(1)}::text::json) as (${fields})) with ordinality as e(${names.join(", ")}, "#")
   order by e."#" ${table.conflict}
   returning 1
 )
-select count(*)::int as written from added`;
+select pg_catalog.count(*)::int as written from added`;
 }
 
 /** As a text inside the JSON: read as JSON of its own, an escaped zero character in it would be refused. */

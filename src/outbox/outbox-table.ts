@@ -123,7 +123,7 @@ function conflictOf(name: TableName, { unique, uniqueInParts }: TableFacts, id: 
 
 /** The row's place within the statement. */
 export const ROW_PLACE = 'e."#"';
-const ROW_TIME = `statement_timestamp() + ${ROW_PLACE} * interval '1 microsecond'`;
+const ROW_TIME = `pg_catalog.statement_timestamp() + ${ROW_PLACE} * interval '1 microsecond'`;
 
 /**
  * The time is given, not left to the default: `now()` is the start of the transaction, which can contradict the order

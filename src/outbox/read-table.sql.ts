@@ -3,7 +3,7 @@ import type { Statement } from "../postgres/transaction-handle.ts";
 /**
  * What the catalogue knows of one table; the parameters are schema and table. From pg_attribute, since
  * information_schema hides columns without a grant. Types outside pg_catalog are qualified: the next session may have
- * another search path.
+ * another search path. The names that are only compared come without quotes, whatever `quote_all_identifiers` says.
  */
 export const readTable: Statement = (place) => `
 with target as (
@@ -12,34 +12,35 @@ with target as (
   where n.nspname = ${place(1)}::text and c.relname = ${place(2)}::text
     and c.relkind in ('r', 'p')
 )
-select json_build_object(
+select pg_catalog.json_build_object(
   'role', current_user,
-  'mayUse', has_schema_privilege(target.schema, 'usage'),
-  'mayInsert', has_any_column_privilege(target.oid, 'insert'),
+  'mayUse', pg_catalog.has_schema_privilege(target.schema, 'usage'),
+  'mayInsert', pg_catalog.has_any_column_privilege(target.oid, 'insert'),
   'unique', (
-    select coalesce(json_agg(a.attname), '[]') from pg_catalog.pg_index i
+    select coalesce(pg_catalog.json_agg(a.attname), '[]') from pg_catalog.pg_index i
     join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
     where i.indrelid = target.oid and i.indisunique and i.indisvalid and i.indimmediate
       and i.indnkeyatts = 1 and i.indpred is null),
   'uniqueInParts', (
-    select coalesce(json_agg(u.attname), '[]') from (
+    select coalesce(pg_catalog.json_agg(u.attname), '[]') from (
       select a.attname from pg_catalog.pg_inherits h
       join pg_catalog.pg_index i on i.indrelid = h.inhrelid
       join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
       where h.inhparent = target.oid and i.indisunique and i.indisvalid and i.indimmediate
         and i.indnkeyatts = 1 and i.indpred is null
       group by a.attname
-      having count(distinct h.inhrelid) = (select count(*) from pg_catalog.pg_inherits where inhparent = target.oid)
+      having pg_catalog.count(distinct h.inhrelid) = (select pg_catalog.count(*) from pg_catalog.pg_inherits where inhparent = target.oid)
     ) u),
   'columns', (
-    select json_agg(json_build_object(
+    select pg_catalog.json_agg(pg_catalog.json_build_object(
       'name', a.attname,
-      'type', case when n.nspname = 'pg_catalog' then format_type(a.atttypid, a.atttypmod)
-        else format('%I.%I', n.nspname, t.typname) end,
-      'castType', format_type(a.atttypid, -1),
-      'baseType', format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1),
+      'type', case when n.nspname = 'pg_catalog' then pg_catalog.format_type(a.atttypid, a.atttypmod)
+        else pg_catalog.format('%I.%I', n.nspname, t.typname) end,
+      'castType', pg_catalog.replace(pg_catalog.format_type(a.atttypid, -1), '"', ''),
+      'baseType', pg_catalog.replace(
+        pg_catalog.format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1), '"', ''),
       'isEnum', t.typtype = 'e',
-      'isSequence', a.attidentity <> '' or coalesce(pg_get_expr(d.adbin, d.adrelid) like 'nextval(%', false),
+      'isSequence', a.attidentity <> '' or coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~ '^("?pg_catalog"?[.])?"?nextval"?[(]', false),
       'isRequired', a.attnotnull,
       'isGenerated', a.attgenerated <> '',
       'hasDefault', a.atthasdef or a.attidentity <> '' or a.attgenerated <> ''

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
+import { makeHostile } from "../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
 import type { Message } from "../core/event.ts";
 import { migrateUp } from "../postgres/migrations/migrate.ts";
@@ -18,9 +19,14 @@ let database: Database;
 
 before(async () => {
   server = await startPostgres({ version: 15 });
-  client = new pg.Client(server.url);
+  await server.query("create role app login superuser");
+  await makeHostile(server, "app");
+  // What the application's own statements need.
+  await server.query("alter role app reset search_path; alter role app reset default_transaction_read_only");
+  const url = server.databaseUrl("postgres", "app");
+  client = new pg.Client(url);
   await client.connect();
-  database = openDatabase({ url: server.url });
+  database = openDatabase({ url });
   await migrateUp(database);
 });
 after(async () => {

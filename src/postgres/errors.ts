@@ -58,7 +58,10 @@ export function translateError(error: unknown, context: ErrorContext): RelayErro
 
 /** True when the connection survived: an answer of the server that ended the statement, not the session. */
 export function isStatementError(error: unknown): boolean {
-  return sqlStateOf(error) !== undefined && !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
+  const state = sqlStateOf(error);
+  // The severity is a word in the server's language; the states that end a session are known.
+  if (state === undefined || UNREACHABLE.test(state)) return false;
+  return !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
 }
 
 function codeOf(error: unknown, context: ErrorContext): ErrorCode {

@@ -2,7 +2,7 @@ import type { Membership } from "../ports/membership.ts";
 import { quoteArray, quoteLiteral } from "./identifiers.ts";
 import type { Database } from "./pool.ts";
 import type { Row } from "./session.ts";
-import { glance, statement } from "./transaction.ts";
+import { statement } from "./transaction.ts";
 
 /** An expiry further ahead than this many leases can only come from a clock that stepped back. */
 const LEASES_AHEAD_MAX = 3;
@@ -24,8 +24,6 @@ export function postgresMembership(database: Database): Membership {
       },
       text,
     );
-  const often = (doing: string, text: string): Promise<readonly Row[]> =>
-    glance(database.control, database.errorContext(doing), database.timeouts.statementMs, text);
   return {
     databaseId: database.id,
     join: async ({ id, name, leaseMs, pipelines, takes }) => {
@@ -43,23 +41,23 @@ export function postgresMembership(database: Database): Membership {
       );
     },
     renew: async (id, leaseMs) => {
-      const rows = await often(
+      const rows = await run(
         "renewing the heartbeat",
         `update ${instances} set alive_until = ${aliveUntil(leaseMs)}, lease_ms = ${Math.ceil(leaseMs)}
-         where id = ${quoteLiteral(id)} and alive_until > clock_timestamp() returning ${COMMIT_LOCALLY}`,
+         where id = ${quoteLiteral(id)} and alive_until > clock_timestamp() returning id`,
       );
       return rows.length === 1;
     },
     reap: async () => {
       // A renewal under way holds the row's lock: that instance lives, there is nothing to wait for.
-      const rows = await often(
+      const rows = await run(
         "looking for dead instances",
         `delete from ${instances} where id in (
            select id from ${instances}
            where alive_until <= clock_timestamp()
              or alive_until > clock_timestamp() + ${LEASES_AHEAD_MAX} * lease_ms * interval '1 millisecond'
            for update skip locked)
-         returning id, ${COMMIT_LOCALLY}`,
+         returning id`,
       );
       return rows.map((row) => row[0] ?? "");
     },
@@ -72,6 +70,3 @@ export function postgresMembership(database: Database): Membership {
 function aliveUntil(leaseMs: number): string {
   return `clock_timestamp() + ${Math.ceil(leaseMs)} * interval '1 millisecond'`;
 }
-
-/** Takes effect at the commit of the statement it stands in: a heartbeat must not wait for a standby. */
-const COMMIT_LOCALLY = "set_config('synchronous_commit', 'local', true)";

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { RelayError } from "../core/errors.ts";
 import { type ErrorContext, translateError } from "./errors.ts";
-import { quoteLiteral } from "./identifiers.ts";
 import { ClientSession, type Row, type Session } from "./session.ts";
+import { fixSettingsSql } from "./session-settings.ts";
 
 export interface TransactionSettings {
   readonly context: ErrorContext;
@@ -70,8 +70,7 @@ export async function statement(pool: Pool, settings: TransactionSettings, text:
 }
 
 /**
- * One statement by itself: no transaction around it, no settings, only this side's own timeout. The cheapest there is,
- * for what is sent again and again and never waits for a lock for long.
+ * One statement that only reads, in one round trip, without a lock worth waiting for: for what is sent again and again.
  */
 export async function glance(
   pool: Pool,
@@ -79,15 +78,7 @@ export async function glance(
   timeoutMs: number,
   text: string,
 ): Promise<readonly Row[]> {
-  const held = await acquire(pool, { context, statementTimeoutMs: timeoutMs });
-  try {
-    const rows = await held.session.rows(text);
-    held.release();
-    return rows;
-  } catch (error) {
-    held.release();
-    throw translateError(error, context);
-  }
+  return await statement(pool, { context, statementTimeoutMs: timeoutMs, readOnly: true }, text);
 }
 
 /** Begins a transaction and runs a first statement in it, in one round trip. */
@@ -142,15 +133,11 @@ function beginScript(settings: TransactionSettings): string {
   ];
   const local: Record<string, string> = {
     statement_timeout: String(settings.statementTimeoutMs),
-    timezone: "UTC",
-    datestyle: "ISO",
-    bytea_output: "hex",
     synchronous_commit: settings.synchronousCommit ?? "on",
     ...settings.settings,
   };
   if (settings.lockTimeoutMs !== undefined) local.lock_timeout = String(settings.lockTimeoutMs);
   if (settings.idleTimeoutMs !== undefined) local.idle_in_transaction_session_timeout = String(settings.idleTimeoutMs);
   // One statement for all of them: an idle relay is measured by the statements it sends.
-  const sets = Object.entries(local).map(([name, value]) => `set_config('${name}', ${quoteLiteral(value)}, true)`);
-  return `begin transaction ${modes.join(", ")};select ${sets.join(", ")}`;
+  return `begin transaction ${modes.join(", ")};${fixSettingsSql(local)}`;
 }

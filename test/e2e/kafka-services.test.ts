@@ -29,7 +29,9 @@ before(async () => {
   await postgres.createDatabase(DATABASE);
   const migrated = await runCommand(["migrate", "up"], { DATABASE_URL: postgres.databaseUrl(DATABASE) });
   assert.equal(migrated.code, 0, migrated.stderr);
-  pool = new pg.Pool({ connectionString: postgres.databaseUrl(DATABASE), max: 3 });
+  // What is expected is made of the server's own text of times.
+  const options = "-c timezone=UTC -c datestyle=ISO";
+  pool = new pg.Pool({ connectionString: postgres.databaseUrl(DATABASE), max: 3, options });
   const shop = SERVICES[0]!;
   await sql(`
     create role ${ROLE} login;

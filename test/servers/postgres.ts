@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import pg from "pg";
 import { copyDataFolder, serverAccount } from "../../src/dev/embedded-postgres.ts";
 import { freePort } from "./free-port.ts";
+import "./german-dates.ts";
 import { type PostgresVersion, postgresBinaries } from "./postgres-binaries.ts";
 import { createScratch, isStopped, markedProcesses, type Scratch, signalProcess } from "./scratch.ts";
 import { createOrDispose, endOfLog, hasExited, type ServerProcess } from "./server-process.ts";
@@ -48,7 +49,8 @@ const defaultSettings = [
   "max_connections=100",
   "max_prepared_transactions=10",
   "dynamic_shared_memory_type=mmap",
-  "timezone=UTC",
+  "timezone=Europe/Berlin",
+  "datestyle=German, DMY",
 ];
 
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
+import { makeHostile } from "../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { RelayError } from "../../core/errors.ts";
 import { grantsFor } from "../../postgres/grants.ts";
@@ -149,16 +150,26 @@ test("A10 a large table of delivered events without retention, autovacuum off, a
 });
 
 test("A17 settings of the role that hurt are found, and their cures work", async () => {
-  await server.query(
-    "alter role relay set default_transaction_isolation = 'serializable'; alter role relay set synchronous_commit = off",
-  );
+  await server.query("alter role relay set synchronous_commit = off");
   const fresh = openDatabase({ url: server.databaseUrl("postgres", "relay"), applicationName: "settings" });
   try {
     const found = await findings({ database: fresh });
-    assert.deepEqual(checksOf(found), ["warning settings", "warning settings"]);
-    assert.equal(found[0]?.fix, `alter role "relay" set default_transaction_isolation = 'read committed';`);
+    assert.deepEqual(checksOf(found), ["warning settings"]);
+    assert.equal(found[0]?.fix, "alter system set synchronous_commit = on; select pg_reload_conf();");
   } finally {
     await fresh.close();
+    await server.query("alter role relay reset all");
+  }
+});
+
+test("H1 time zone, date style, search path and other defaults of the role are no problem", async () => {
+  await makeHostile(server, "relay");
+  const fresh = openDatabase({ url: server.databaseUrl("postgres", "relay"), applicationName: "hostile" });
+  try {
+    assert.deepEqual(await findings({ database: fresh }), await findings());
+  } finally {
+    await fresh.close();
+    await server.query("alter role relay reset all");
   }
 });
 

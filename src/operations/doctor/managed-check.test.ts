@@ -76,8 +76,8 @@ test("A17 D9 a missing partition for tomorrow and rows in DEFAULT are told", asy
 
 test("A17 D9 who keeps retention back is told, since when, and what was dropped unread afterwards", async () => {
   const table = await create("held");
-  await server.query(`create table held.old partition of held.outbox for values from ('2020-01-01') to ('2020-01-02');
-    insert into held.outbox (event_type, payload, created_at) values ('a', '1', '2020-01-01');
+  await server.query(`create table held.old partition of held.outbox for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z');
+    insert into held.outbox (event_type, payload, created_at) values ('a', '1', '2020-01-01 00:00Z');
     insert into outbox_relay.pipelines (name, source_schema, source_table, lanes) values ('held->dead', 'held', 'outbox', 1);
     insert into outbox_relay.lanes (pipeline, lane) values ('held->dead', 0)`);
   const [finding] = await findings("held");

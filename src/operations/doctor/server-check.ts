@@ -1,4 +1,3 @@
-import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { operationReadSettings } from "../event-source.ts";
@@ -8,38 +7,19 @@ import type { DoctorSubject, Finding } from "./finding.ts";
 export async function checkServer({ database }: DoctorSubject): Promise<readonly Finding[]> {
   const rows = await transaction(database.pool, operationReadSettings(database, "looking at the settings"), (session) =>
     session.rows(
-      `select s.name, s.reset_val, current_user::text,
+      `select s.name, s.reset_val,
          (select count(*) from pg_catalog.pg_stat_activity a where a.datname = current_database()
            and a.state = 'idle in transaction' and a.xact_start < now() - interval '5 minutes')
        from pg_catalog.pg_settings s
-       where s.name in ('default_transaction_isolation', 'default_transaction_read_only', 'synchronous_commit', 'fsync',
-         'idle_in_transaction_session_timeout')`,
+       where s.name in ('synchronous_commit', 'fsync', 'idle_in_transaction_session_timeout')`,
     ),
   );
   const settings = new Map(rows.map((row: Row) => [row[0] ?? "", row[1] ?? ""]));
-  const role = quoteIdentifier(rows[0]?.[2] || database.role);
-  return [...settingFindings(settings, role), ...idleFindings(settings, Number(rows[0]?.[3]))];
+  return [...settingFindings(settings), ...idleFindings(settings, Number(rows[0]?.[2]))];
 }
 
-function settingFindings(settings: ReadonlyMap<string, string>, role: string): Finding[] {
+function settingFindings(settings: ReadonlyMap<string, string>): Finding[] {
   const findings: Finding[] = [];
-  const isolation = settings.get("default_transaction_isolation");
-  if (isolation !== undefined && isolation !== "read committed") {
-    findings.push({
-      severity: "warning",
-      check: "settings",
-      what: `default_transaction_isolation is ${isolation}: heartbeats can fail for no reason but a busy server`,
-      fix: `alter role ${role} set default_transaction_isolation = 'read committed';`,
-    });
-  }
-  if (settings.get("default_transaction_read_only") === "on") {
-    findings.push({
-      severity: "error",
-      check: "settings",
-      what: "default_transaction_read_only is on: the relay can neither join nor renew its lease",
-      fix: `alter role ${role} set default_transaction_read_only = off;`,
-    });
-  }
   for (const name of ["synchronous_commit", "fsync"]) {
     if (settings.get(name) !== "off") continue;
     findings.push({

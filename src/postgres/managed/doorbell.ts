@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
+import { fixSettingsSql } from "../session-settings.ts";
 import { glance } from "../transaction.ts";
 import { DOORBELL_LOCK, managedNames } from "./managed-names.ts";
 
@@ -47,10 +48,10 @@ export class Doorbell {
       this.#link ??= await this.#connect();
       const link = this.#link;
       if (link === null) return false;
-      const [answer] = (await link.client.query<[string]>({ ...ARM, values: [link.oid, this.#ring()] })).rows;
-      if (answer?.[0] === "missing") this.#notBeforeMs = performance.now() + LOOK_AGAIN_MS;
-      if (answer?.[0] === "gone") this.#drop();
-      this.#isArmed = answer?.[0] === "armed" && this.#link === link;
+      const answer = await ask(link.client, armSql(link.oid, this.#ring()));
+      if (answer === "missing") this.#notBeforeMs = performance.now() + LOOK_AGAIN_MS;
+      if (answer === "gone") this.#drop();
+      this.#isArmed = answer === "armed" && this.#link === link;
       return this.#isArmed;
     });
   }
@@ -60,7 +61,7 @@ export class Doorbell {
     await this.#inTurn(async () => {
       if (!this.#isArmed) return false;
       this.#isArmed = false;
-      await this.#link?.client.query("select pg_advisory_unlock_all()");
+      await this.#link?.client.query("select pg_catalog.pg_advisory_unlock_all()");
       return true;
     });
   }
@@ -134,10 +135,8 @@ export class Doorbell {
   }
 
   async #listen(client: pg.Client): Promise<Link | null> {
-    const text = "select to_regclass($1)::oid::text";
-    const { rows } = await client.query<[string | null]>({ text, values: [quoteTable(this.#table)], rowMode: "array" });
-    const oid = rows[0]?.[0];
-    if (oid == null) return null;
+    const oid = await ask(client, `select to_regclass(${quoteLiteral(quoteTable(this.#table))})::oid`);
+    if (oid === null) return null;
     const channel = `outbox_relay_${oid}`;
     await client.query(`listen ${quoteIdentifier(channel)}`);
     if (!(await this.#hears(client, channel))) {
@@ -176,13 +175,19 @@ interface Link {
   readonly oid: string;
 }
 
-/** $1 is the table's oid, $2 the trigger's name. */
-const ARM = {
-  rowMode: "array" as const,
-  text: `select case
-    when not exists (select from pg_catalog.pg_class where oid = $1::oid) then 'gone'
+/** One value, under settings that end with the statement: a pooler may give the connection to others. */
+async function ask(client: pg.Client, text: string): Promise<string | null> {
+  // The types know one result only; several statements give a list.
+  const results: unknown = await client.query({ text: `${fixSettingsSql()};${text}`, rowMode: "array" });
+  return (results as pg.QueryArrayResult<(string | null)[]>[]).at(-1)?.rows[0]?.[0] ?? null;
+}
+
+function armSql(oid: string, ring: string): string {
+  const table = `${quoteLiteral(oid)}::oid`;
+  return `select case
+    when not exists (select from pg_catalog.pg_class where oid = ${table}) then 'gone'
     when not exists (select from pg_catalog.pg_trigger t
-      where t.tgrelid = $1::oid and t.tgname = $2 and t.tgenabled <> 'D') then 'missing'
-    when pg_try_advisory_lock(${DOORBELL_LOCK}, $1::oid::int) then 'armed'
-    else 'taken' end`,
-};
+      where t.tgrelid = ${table} and t.tgname = ${quoteLiteral(ring)} and t.tgenabled <> 'D') then 'missing'
+    when pg_try_advisory_lock(${DOORBELL_LOCK}, ${table}::int) then 'armed'
+    else 'taken' end`;
+}

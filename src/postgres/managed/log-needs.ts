@@ -73,7 +73,7 @@ export async function pipelinesOf(session: Session, { tables }: Database, table:
 }
 
 /** The server's statistics begin anew when it recovers from a crash. */
-const LIFE = "coalesce(pg_catalog.pg_stat_get_bgwriter_stat_reset_time()::text, '')";
+const LIFE = "coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time())::text, '')";
 
 /** By pipeline, its number of lanes and the lane. The parameters are schema and table. */
 function positionsSql({ tables }: Database): string {

@@ -66,28 +66,28 @@ export async function buildSieve(database: Database, table: TableName): Promise<
 async function lock(client: PoolClient, table: TableName): Promise<boolean> {
   const name = quoteLiteral(`${upkeepLock(table)}, sieve`);
   const { rows } = await client.query<{ taken: string }>(
-    `select pg_try_advisory_lock(hashtextextended(${name}, 0)) as taken`,
+    `select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(${name}, 0)) as taken`,
   );
   return rows[0]?.taken === "t";
 }
 
 async function partitionsWithout(client: PoolClient, table: TableName): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
-    `select format('%I.%I', n.nspname, c.relname) as name from pg_catalog.pg_inherits p
+    `select pg_catalog.format('%I.%I', n.nspname, c.relname) as name from pg_catalog.pg_inherits p
        join pg_catalog.pg_class c on c.oid = p.inhrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-     where p.inhparent = to_regclass($1) and not exists (
+     where p.inhparent = pg_catalog.to_regclass($1) and not exists (
        select from pg_catalog.pg_inherits x join pg_catalog.pg_index i on i.indexrelid = x.inhrelid
-       where x.inhparent = to_regclass($2) and i.indrelid = p.inhrelid)`,
+       where x.inhparent = pg_catalog.to_regclass($2) and i.indrelid = p.inhrelid)`,
     [quoteTable(table), sieveOf(table)],
   );
   return rows.map(({ name }) => name);
 }
 
 async function build(client: PoolClient, table: TableName, partition: string): Promise<void> {
-  const bySieve = `select format('%I.%I', n.nspname, c.relname) as name, i.indisvalid as valid
+  const bySieve = `select pg_catalog.format('%I.%I', n.nspname, c.relname) as name, i.indisvalid as valid
     from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace join pg_catalog.pg_am a on a.oid = c.relam
-    where i.indrelid = to_regclass($1) and a.amname = 'brin' and pg_get_indexdef(i.indexrelid) like '%text_bloom_ops%'`;
+    where i.indrelid = pg_catalog.to_regclass($1) and a.amname = 'brin' and pg_catalog.pg_get_indexdef(i.indexrelid) like '%text_bloom_ops%'`;
   const found = async () => (await client.query<{ name: string; valid: string }>(bySieve, [partition])).rows;
   // A build that was broken off leaves an index behind that is of no use.
   for (const { name, valid } of await found()) if (valid !== "t") await client.query(`drop index concurrently ${name}`);

@@ -20,7 +20,7 @@ export function wakeUpTriggerSql(table: TableName, wakeUp: boolean): string {
   drop function if exists ${fn}();`;
   }
   const body = `begin
-  perform pg_notify('outbox_relay_' || tg_relid::oid, '');
+  perform pg_catalog.pg_notify(pg_catalog.concat('outbox_relay_', tg_relid), '');
   return null;
 end`;
   return `

@@ -1,16 +1,18 @@
 import { after, before, describe, test } from "node:test";
+import { makeHostile } from "../../../test/servers/hostile-defaults.ts";
 import type { PostgresServer } from "../../../test/servers/postgres.ts";
 import { applicable } from "../../testing/contracts/contract-case.ts";
 import { membershipContract } from "../../testing/contracts/membership-contract.ts";
 import { queueStoreContract } from "../../testing/contracts/queue-store-contract.ts";
 import type { StoreHarness } from "../../testing/contracts/store-subject.ts";
-import { openFixture, startServer, subjectOf } from "./fixture.test.ts";
+import { openFixture, ROLE, startServer, subjectOf } from "./fixture.test.ts";
 
 for (const version of [15, 18] as const) {
-  describe(`PostgreSQL ${version}`, () => {
+  describe(`PostgreSQL ${version}${version === 15 ? ", H1 hostile defaults" : ""}`, () => {
     let server: PostgresServer;
     before(async () => {
       server = await startServer(version);
+      if (version === 15) await makeHostile(server, ROLE);
     });
     after(async () => await server[Symbol.asyncDispose]());
     const harness: StoreHarness = {

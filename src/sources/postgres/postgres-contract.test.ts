@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
+import { makeHostile } from "../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { relayRows } from "../../../test/servers/relay-rows.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
@@ -102,11 +103,12 @@ const ROLE = 'relay "role"; --';
 const FLAVOURS = { 15: [flagTable], 18: [flagTable, sequenceTable, workerTable, hostileTable] } as const;
 
 for (const version of [15, 18] as const) {
-  describe(`PostgreSQL ${version}`, () => {
+  describe(`PostgreSQL ${version}${version === 15 ? ", H1 hostile defaults" : ""}`, () => {
     let server: PostgresServer;
     before(async () => {
       server = await startPostgres({ version });
       await server.query(`create role ${quoteIdentifier(ROLE)} login`);
+      if (version === 15) await makeHostile(server, ROLE);
     });
     after(async () => await server[Symbol.asyncDispose]());
     for (const flavour of FLAVOURS[version]) {

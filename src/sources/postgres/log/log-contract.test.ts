@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
+import { makeHostile } from "../../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
 import { relayRows } from "../../../../test/servers/relay-rows.ts";
 import type { TypeFilter } from "../../../ports/queue-store.ts";
@@ -22,11 +23,12 @@ import { OwedRows } from "./owed-rows.ts";
 const ROLE = "relay_role";
 
 for (const version of [15, 18] as const) {
-  describe(`PostgreSQL ${version}`, () => {
+  describe(`PostgreSQL ${version}${version === 15 ? ", H1 hostile defaults" : ""}`, () => {
     let server: PostgresServer;
     before(async () => {
       server = await startPostgres({ version });
       await server.query(`create role ${ROLE} login`);
+      if (version === 15) await makeHostile(server, ROLE);
     });
     after(async () => await server[Symbol.asyncDispose]());
     const harness: StoreHarness = {

@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { Database } from "../../../postgres/pool.ts";
 import type { Row } from "../../../postgres/session.ts";
+import { fixSessionSql } from "../../../postgres/session-settings.ts";
 import { READER_SUFFIX } from "./slot.ts";
 
 /** Who listens to a link. Buffers are used again as soon as a call returns. */
@@ -56,6 +57,8 @@ export class ReplicationLink {
     client.on("error", (error) => link.#fail(error));
     client.on("end", () => link.#fail(new Error("Connection terminated")));
     await client.connect();
+    // Rows are printed under this connection's settings, and it is never another's.
+    await link.rows(fixSessionSql());
     return link;
   }
 

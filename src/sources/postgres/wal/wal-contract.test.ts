@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
+import { makeHostile } from "../../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
 import { relayRows } from "../../../../test/servers/relay-rows.ts";
 import { typeMatcher } from "../../../core/type-filter.ts";
@@ -29,13 +30,17 @@ const OTHERWISE = /without its payload|D6 |backlog of an empty table|backlog of 
 /** Pipelines of the contract. Their slots are made with the table: the cases write before anybody reads. */
 const PIPELINES = ["contract", "another", "x", "y", "narrow", "wide"];
 
-describe("PostgreSQL 18", () => {
+const ROLE = "relay_role";
+
+describe("PostgreSQL 18, H1 hostile defaults", () => {
   let server: PostgresServer;
   before(async () => {
     server = await startPostgres({
       version: 18,
       flags: ["-c", "max_replication_slots=400", "-c", "max_wal_senders=20"],
     });
+    await server.query(`create role ${ROLE} login superuser`);
+    await makeHostile(server, ROLE);
   });
   after(async () => await server[Symbol.asyncDispose]());
   const harness: StoreHarness = {
@@ -63,7 +68,7 @@ async function openSubject(server: PostgresServer): Promise<StoreSubject> {
   const table = { schema: "public", table: `out;box ${unique}` };
   await admin.query(`create table ${quoteTable(table)} (id uuid primary key, event_type text not null, key text,
     payload bytea, headers jsonb, correlation_id text)`);
-  const database = openDatabase({ url: server.url, relaySchema: `relay ${unique}` });
+  const database = openDatabase({ url: server.databaseUrl("postgres", ROLE), relaySchema: `relay ${unique}` });
   await migrateUp(database);
   const source = logSource({
     database,
