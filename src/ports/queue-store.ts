@@ -125,9 +125,9 @@ export interface Run {
    * The next events in order, at most `rows`, and no more after `bytes` of payload are reached (one event at least);
    * an empty page ends the run. Never shows a row twice. Events of one key
    * come in the order in which they were written. Leaves out held events and the events of parked keys, by the
-   * snapshot.
+   * snapshot. Where claims are durable, no more of a lane than `rooms` says, and none of a lane that is not in it.
    */
-  next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]>;
+  next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]>;
   /** Whether somebody else waits for what this run holds, so that it should not stay open for nothing. Absent: nobody. */
   readonly isAwaited?: boolean;
   /** Lets go of the snapshot. Legal at any time, also twice and after an error. */
@@ -166,6 +166,11 @@ export interface Settlement {
   readonly releasedHolds: readonly string[];
   /** About to be sent by a lane that keeps crashing: a hold in state `suspect` with one more crash counted. */
   readonly suspects: readonly { readonly id: string; readonly key: string | null }[];
+  /**
+   * Where claims are durable: the claimed events that were sent or are about to be. If this owner dies, an attempt is
+   * counted on these and on no others. Absent: as it was written before.
+   */
+  readonly sending?: readonly string[];
 }
 
 /** Waiting events are counted one by one up to here; beyond it the number is an estimate. */
@@ -235,7 +240,8 @@ export interface QueueStore {
   /**
    * Takes those of the lanes whose owner is nobody, no longer a member (reaped or gone), or the caller itself; raises the epoch beyond every
    * one given out before, also by a database that forgot its last commits. Afterwards no write under an older grant
-   * takes effect. Takes none when the number of lanes is no longer the one that `prepare` found. Frees the events that the former owner had claimed durably, counting an attempt if it died.
+   * takes effect. Takes none when the number of lanes is no longer the one that `prepare` found. Frees the events that the former owner had claimed durably. If it died, an attempt is counted on those that it had
+   * sent, but never the last one: nobody knows whether they had to do with its death.
    */
   takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]>;
 

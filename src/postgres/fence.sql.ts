@@ -12,6 +12,8 @@ interface Fence {
   readonly delivered: readonly string[];
   /** How far a lane of a log has come, as JSON, and what must hold besides for this to be true. */
   readonly log?: { readonly position: string; readonly condition: string };
+  /** Where claims are durable, in the same place: which of them are sent. */
+  readonly sending?: readonly string[];
 }
 
 /**
@@ -19,14 +21,15 @@ interface Fence {
  * used as a CTE of the statement that marks the rows, so that nothing can come between the two.
  */
 export function fenceSql({ lanes }: RelayTables, pipeline: string, fence: Fence): string {
-  const { grant, previousBatch, batch, delivered, ledger, log } = fence;
+  const { grant, previousBatch, batch, delivered, ledger, log, sending } = fence;
   const last = delivered.at(-1);
   const progress =
     last === undefined
       ? ""
       : `, published_total = published_total + ${delivered.length}, last_event_id = ${quoteLiteral(last)},
          settled_at = clock_timestamp(), crashes = greatest(crashes - 1, 0)`;
-  const moved = log === undefined ? "" : `, position = ${quoteLiteral(log.position)}::jsonb`;
+  const position = sending === undefined ? log?.position : JSON.stringify({ sending });
+  const moved = position === undefined ? "" : `, position = ${quoteLiteral(position)}::jsonb`;
   const ledgered = ledger === "none" ? "" : `, ledgered_batch = ${batch}`;
   return `update ${lanes} set settled_batch = ${batch}${ledgered}${moved}${progress}
     where ${grantCondition(pipeline, grant)} and settled_batch = ${previousBatch}${log === undefined ? "" : ` and ${log.condition}`} returning 1`;

@@ -31,6 +31,8 @@ export interface DispatcherListener {
   verdictBefore(entry: Entry): Failed | null;
   /** Called before an event is sent while the lane keeps crashing; false when it must not be sent. */
   beforeSend(entry: Entry): Promise<boolean> | null;
+  /** Called before a publish; null when nothing has to be written down. */
+  beforePublish(entries: readonly Entry[]): Promise<void> | null;
 }
 
 /**
@@ -108,6 +110,7 @@ export class Dispatcher {
         this.#tell(entry, verdict, { probe: false, startedMs: null, durationMs: 0 });
       } else if (permission === null || (await permission)) sent.push(entry);
     }
+    if (sent.length > 0) await this.#listener.beforePublish(sent);
     const attempt = attemptFrom(startedMs, probe, this.#context.clock);
     const isOpen = new Uint8Array(sent.length).fill(1);
     const tell: Report = (index, outcome) => {
@@ -115,7 +118,7 @@ export class Dispatcher {
       isOpen[index] = 0;
       this.#tell(sent[index]!, outcome, attempt);
     };
-    // While permission was awaited, the lease may have ended or the lane been given up.
+    // While all this was awaited, the lease may have ended or the lane been given up.
     const wasUnsent = !this.#listener.maySend();
     if (wasUnsent) for (const index of sent.keys()) tell(index, { kind: "skipped" });
     const error = wasUnsent ? null : await this.#send(sent, tell, controller);

@@ -4,6 +4,7 @@ import type { Entry } from "./lane-queue.ts";
 /** The events that a lane has in its hands, from the claim to the durable end. */
 export class LaneClaims {
   readonly #entries = new Map<string, Entry>();
+  readonly #sent = new Set<string>();
   readonly #inFlight: InFlightSet;
   readonly #onFinish: (entry: Entry) => void;
   #bytes = 0;
@@ -39,10 +40,20 @@ export class LaneClaims {
     this.#inFlight.add(id, run);
   }
 
+  /** Those that were sent, or are about to be. */
+  sentIds(): string[] {
+    return [...this.#sent];
+  }
+
+  sent(id: string): void {
+    if (this.#entries.has(id)) this.#sent.add(id);
+  }
+
   finish(id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
+    this.#sent.delete(id);
     this.#bytes -= entry.event.payload.length;
     this.#inFlight.remove(id);
     this.#onFinish(entry);

@@ -251,6 +251,13 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.suspect(id, key);
   }
 
+  /** If this process dies, its successor has to know which of the claimed events it had sent. */
+  beforePublish(entries: readonly Entry[]): Promise<void> | null {
+    if (this.#context.store.durableClaims === null) return null;
+    for (const { event } of entries) this.#claims.sent(event.id);
+    return this.#settler.noteSending();
+  }
+
   verdictBefore(entry: Entry): Failed | null {
     if (entry.fault !== null) return rejected(entry.fault, { error: entry.faultError });
     const sinceMs = this.#exactlyOnce === null ? null : this.#host.silences.judge(entry.event.id);

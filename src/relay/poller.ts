@@ -232,9 +232,9 @@ export class Poller {
 
   /** False at the end of the run. */
   async #page(open: OpenRun, run: Run, rows: number): Promise<boolean> {
-    const { limits } = this.#context;
+    const { limits, store } = this.#context;
     const bytes = Math.max(1, Math.floor(limits.inFlightBytesMax / 4));
-    const page = await run.next(rows, bytes);
+    const page = await run.next(rows, bytes, store.durableClaims === null ? undefined : roomsOf(open));
     const claimedMs = this.#now();
     const refused = new Map<Lane, string[]>();
     for (const event of page) {
@@ -367,6 +367,12 @@ export class Poller {
   #now(): number {
     return this.#context.clock.monotonicMs();
   }
+}
+
+/** A claim that its lane has no room for would have to be undone. */
+function roomsOf({ lanes, leftOut }: OpenRun): ReadonlyMap<number, number> {
+  const taking = [...lanes.values()].filter((lane) => lane.isOpen && !leftOut.has(lane.grant.lane));
+  return new Map(taking.map((lane) => [lane.grant.lane, lane.room]));
 }
 
 /** At least half of it, so that many small runs do not read the same rows again and again. */

@@ -150,8 +150,10 @@ export class Session implements LaneHost {
   }
 
   laneShare(): number {
-    const { limits } = this.#context;
-    return Math.max(1, Math.floor(limits.inFlightEventsMax / Math.max(1, this.#lanes.size)));
+    const { limits, store } = this.#context;
+    const share = Math.max(1, Math.floor(limits.inFlightEventsMax / Math.max(1, this.#lanes.size)));
+    // A durable claim keeps others from the row, and is lost with this process: no more of them than are sent soon.
+    return store.durableClaims === null ? share : Math.min(share, limits.batchSize);
   }
 
   betweenPages(): Promise<void> {

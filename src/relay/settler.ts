@@ -16,6 +16,8 @@ export interface SettlerListener {
   lost(error: unknown): void;
 }
 
+type KnownClaims = Pick<LaneClaims, "createdAtOf" | "sentIds">;
+
 interface Task {
   readonly run: () => Promise<void>;
   /** Lets the waiting caller go, whether it ran or not. */
@@ -32,20 +34,22 @@ export class Settler {
   readonly #listener: SettlerListener;
   readonly #signal: AbortSignal;
   readonly #delivered = new DeliveredPile();
-  readonly #claims: Pick<LaneClaims, "createdAtOf">;
+  readonly #claims: KnownClaims;
   readonly #latencies = new LatencyCounter();
   #batch: bigint;
   #failed: Failure[] = [];
   #handedBack: string[] = [];
   #releasedHolds: string[] = [];
   #handingBack = 0;
+  /** Those who wait until it is written what is being sent. */
+  #noting: (() => void)[] = [];
   #tasks: Task[] = [];
   #working: Promise<void> | null = null;
 
   constructor(
     context: PipelineContext,
     { grant, settledBatch }: Pick<Takeover, "grant" | "settledBatch">,
-    claims: Pick<LaneClaims, "createdAtOf">,
+    claims: KnownClaims,
     listener: SettlerListener,
     signal: AbortSignal,
   ) {
@@ -100,6 +104,15 @@ export class Settler {
   /** True until all that was handed back is there again for a claim: a later event of its key must not be claimed first. */
   get isHandingBack(): boolean {
     return this.#handingBack > 0;
+  }
+
+  /** Writes down which claims are sent, together with what else is to be written. Resolves then, or when the lane is lost. */
+  noteSending(): Promise<void> {
+    return new Promise((end) => {
+      if (this.#signal.aborted) return end();
+      this.#noting.push(end);
+      this.#start();
+    });
   }
 
   releaseHolds(ids: readonly string[]): void {
@@ -158,12 +171,15 @@ export class Settler {
   #hasWork(): boolean {
     return (
       this.#tasks.length + this.#failed.length + this.#handedBack.length + this.#releasedHolds.length > 0 ||
+      this.#noting.length > 0 ||
       !this.#delivered.isEmpty
     );
   }
 
   async #settleGathered(): Promise<void> {
     const max = this.#context.limits.settleEventsMax;
+    const noting = this.#noting;
+    this.#noting = [];
     await this.#write({
       ...this.#nothing(),
       ...this.#delivered.take(max, this.#batch),
@@ -171,6 +187,9 @@ export class Settler {
       handedBack: takeFront(this.#handedBack, max),
       // After the deliveries they belong to, never before: a hold may only go once its event is marked.
       releasedHolds: this.#delivered.isEmpty ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
+      ...(noting.length > 0 ? { sending: this.#claims.sentIds() } : {}),
+    }).finally(() => {
+      for (const end of noting) end();
     });
   }
 
@@ -242,9 +261,10 @@ export class Settler {
     this.#failed = [];
     this.#handedBack = [];
     this.#releasedHolds = [];
-    const tasks = this.#tasks;
+    const waiting = [...this.#tasks.map(({ end }) => end), ...this.#noting];
     this.#tasks = [];
-    for (const task of tasks) task.end();
+    this.#noting = [];
+    for (const end of waiting) end();
   }
 }
 

@@ -1,7 +1,7 @@
 import type { DurableClaims, Grant, PipelineSpec } from "../../ports/queue-store.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
 import { isAlive } from "./memory-membership.ts";
-import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
+import type { EventRow, HoldRow, LaneRow, PipelineTables } from "./memory-tables.ts";
 
 interface ClaimsContext {
   readonly database: MemoryDatabase;
@@ -10,6 +10,9 @@ interface ClaimsContext {
   laneOf(row: EventRow): number;
   isMine(row: EventRow): boolean;
 }
+
+/** The answer to a claim may be on its way to its owner for long. */
+const STRAY_MS_MIN = 10_000;
 
 /** Claims that live in the row: `lockedBy` and `lockedAtMs` are set exactly while the state is DELIVERING. */
 export class MemoryClaims implements DurableClaims {
@@ -28,7 +31,8 @@ export class MemoryClaims implements DurableClaims {
     const nowMs = this.#context.database.nowMs();
     const isOurs = row?.lockedBy === owner;
     if (row === undefined || (!isOurs && (row.state !== "PENDING" || row.availableAtMs > nowMs))) return null;
-    const claimed: EventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs };
+    const claimNumber = this.#context.database.nextClaim();
+    const claimed: EventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs, claimNumber };
     tables.commit(() => tables.put(tables.open, id, claimed));
     return claimed;
   }
@@ -41,13 +45,14 @@ export class MemoryClaims implements DurableClaims {
     }
   }
 
-  /** Frees what the former owner of the lane had claimed; counts an attempt each if it died. */
-  freeLane(lane: number, owner: string, died: boolean): void {
-    const { database, laneOf, isMine } = this.#context;
+  /** Frees what the former owner of the lane had claimed; if it died, counts an attempt on what it had sent. */
+  freeLane({ lane, sending }: LaneRow, owner: string, died: boolean): void {
+    const { database, laneOf, isMine, spec } = this.#context;
+    const sent = new Set(died ? sending : []);
     for (const row of [...database.tables.open.values()]) {
       if (row.lockedBy !== owner || !isMine(row) || laneOf(row) !== lane) continue;
-      if (died) this.#reap(row);
-      else database.reopen(row);
+      const counted = Math.min(row.attempts + 1, Math.max(row.attempts, spec.attemptsMax - 1));
+      database.reopen({ ...row, attempts: sent.has(row.id) ? counted : row.attempts });
     }
   }
 
@@ -57,10 +62,13 @@ export class MemoryClaims implements DurableClaims {
     tables.commit(() => {
       for (const id of ids) {
         const row = tables.open.get(id);
-        if (row?.lockedBy === owner) tables.put(tables.open, id, { ...row, lockedAtMs });
+        const isOurs = row?.lockedBy === owner;
+        // Young claims need no write.
+        if (isOurs && row.lockedAtMs! < lockedAtMs - this.leaseMs / 8)
+          tables.put(tables.open, id, { ...row, lockedAtMs });
       }
     });
-    this.#giveBackStrays(owner, new Set(ids), lockedAtMs - this.leaseMs);
+    this.#giveBackStrays(owner, new Set(ids), lockedAtMs - Math.max(this.leaseMs, STRAY_MS_MIN));
   }
 
   #giveBackStrays(owner: string, known: ReadonlySet<string>, beforeMs: number): void {
@@ -74,12 +82,15 @@ export class MemoryClaims implements DurableClaims {
   async reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }> {
     const { database, isMine } = this.#context;
     const nowMs = database.nowMs();
+    // What a dead instance of ours had is freed with its lane, where it is known what it had sent.
+    const owners = new Set([...this.#context.pipeline().lanes.values()].map(({ owner }) => owner));
     const stale = [...database.tables.open.values()].filter(
       (row) =>
         row.lockedBy !== null &&
         row.lockedAtMs !== null &&
         row.lockedAtMs < nowMs - this.leaseMs &&
         isMine(row) &&
+        !owners.has(row.lockedBy) &&
         !isAlive(database.tables.instances.get(row.lockedBy), nowMs),
     );
     const taken = stale.slice(0, rows);

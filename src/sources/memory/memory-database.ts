@@ -26,6 +26,7 @@ export interface NewEvent {
   readonly unreadable?: string;
 }
 
+const UNCLAIMED = { lockedBy: null, lockedAtMs: null, claimNumber: null } as const;
 const CLAIM_LEASE_MS = 180_000;
 let databases = 0;
 
@@ -40,6 +41,7 @@ export class MemoryDatabase {
   readonly claimLeaseMs: number;
   readonly #clock: Clock;
   #sequence = 0;
+  #claims = 0;
 
   constructor(options: MemoryDatabaseOptions = {}) {
     databases += 1;
@@ -58,6 +60,12 @@ export class MemoryDatabase {
   reserve(): number {
     this.#sequence += 1;
     return this.#sequence;
+  }
+
+  /** Rises with every claim, also after commits were forgotten. */
+  nextClaim(): number {
+    this.#claims += 1;
+    return this.#claims;
   }
 
   /** Writes one transaction's events. Returns the ids that were new; others change nothing. */
@@ -127,7 +135,12 @@ export class MemoryDatabase {
 
   reopen(row: EventRow): void {
     this.tables.commit(() =>
-      this.tables.put(this.tables.open, row.id, { ...row, state: "PENDING", lockedBy: null, lockedAtMs: null }),
+      this.tables.put(this.tables.open, row.id, {
+        ...row,
+        ...UNCLAIMED,
+        state: "PENDING",
+        formerClaim: row.formerClaim ?? row.claimNumber,
+      }),
     );
   }
 
@@ -135,7 +148,7 @@ export class MemoryDatabase {
     this.tables.commit(() => {
       const deliveredAtMs = state === "DELIVERED" ? this.nowMs() : null;
       this.tables.delete(this.tables.open, row.id);
-      this.tables.put(this.tables.closed, row.id, { ...row, state, deliveredAtMs, lockedBy: null, lockedAtMs: null });
+      this.tables.put(this.tables.closed, row.id, { ...row, ...UNCLAIMED, state, deliveredAtMs });
     });
   }
 
@@ -163,8 +176,8 @@ function rowOf(event: NewEvent, sequence: number, nowMs: number): EventRow {
     state: "PENDING",
     attempts: 0,
     availableAtMs: nowMs,
-    lockedBy: null,
-    lockedAtMs: null,
+    ...UNCLAIMED,
+    formerClaim: null,
     deliveredAtMs: null,
   };
 }

@@ -6,41 +6,87 @@ export class MemoryRun implements Run {
   readonly lanes: readonly LaneState[];
   #rows: readonly EventRow[];
   #position = 0;
+  /** There was no room for these in their lanes. */
+  #passedOver: EventRow[] = [];
+  readonly #laneOf: (row: EventRow) => number;
   readonly #claim: (page: readonly EventRow[]) => readonly ClaimedEvent[];
 
   constructor(
     lanes: readonly LaneState[],
     rows: readonly EventRow[],
+    laneOf: (row: EventRow) => number,
     claim: (page: readonly EventRow[]) => readonly ClaimedEvent[],
   ) {
     this.lanes = lanes;
     this.#rows = rows;
+    this.#laneOf = laneOf;
     this.#claim = claim;
   }
 
-  async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
+  async next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]> {
     const claimed: ClaimedEvent[] = [];
-    let claimedBytes = 0;
-    while (claimed.length < rows && claimedBytes < bytes && this.#position < this.#rows.length) {
-      const page = this.#page(rows - claimed.length, bytes - claimedBytes);
-      claimed.push(...this.#claim(page));
-      claimedBytes = claimed.reduce((sum, { payload }) => sum + payload.length, 0);
+    const room = new Room(rows, bytes, rooms);
+    for (;;) {
+      const page = this.#page(room.copy());
+      if (page.length === 0) return claimed;
+      for (const event of this.#claim(page)) {
+        claimed.push(event);
+        room.take(event.lane, event.payload.length);
+      }
     }
-    return claimed;
   }
 
   async end(): Promise<void> {
     this.#rows = [];
+    this.#passedOver = [];
   }
 
-  #page(rows: number, bytes: number): readonly EventRow[] {
-    const from = this.#position;
-    let pageBytes = 0;
-    while (this.#position < this.#rows.length && this.#position - from < rows && pageBytes < bytes) {
-      pageBytes += this.#rows[this.#position]!.payload.length;
-      this.#position += 1;
+  #page(room: Room): readonly EventRow[] {
+    const page: EventRow[] = [];
+    const [again, passedOver] = [this.#passedOver, [] as EventRow[]];
+    let index = 0;
+    while (!room.isFull) {
+      const row = index < again.length ? again[index++] : this.#rows[this.#position++];
+      if (row === undefined) break;
+      const lane = this.#laneOf(row);
+      if (room.of(lane) > 0) {
+        page.push(row);
+        room.take(lane, row.payload.length);
+      } else passedOver.push(row);
     }
-    return this.#rows.slice(from, this.#position);
+    this.#passedOver = [...passedOver, ...again.slice(index)];
+    return page;
+  }
+}
+
+/** What a page may still hold. */
+class Room {
+  #rows: number;
+  #bytes: number;
+  readonly #ofLanes: Map<number, number> | null;
+
+  constructor(rows: number, bytes: number, ofLanes: ReadonlyMap<number, number> | null = null) {
+    this.#rows = rows;
+    this.#bytes = bytes;
+    this.#ofLanes = ofLanes === null ? null : new Map(ofLanes);
+  }
+
+  copy(): Room {
+    return new Room(this.#rows, this.#bytes, this.#ofLanes);
+  }
+
+  get isFull(): boolean {
+    return this.#rows <= 0 || this.#bytes <= 0;
+  }
+
+  of(lane: number): number {
+    return this.#ofLanes === null ? this.#rows : (this.#ofLanes.get(lane) ?? 0);
+  }
+
+  take(lane: number, bytes: number): void {
+    this.#rows -= 1;
+    this.#bytes -= bytes;
+    this.#ofLanes?.set(lane, this.of(lane) - 1);
   }
 }
 

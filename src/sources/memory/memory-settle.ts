@@ -75,7 +75,7 @@ export class SettleWriter {
 
   /** A settle that only announces suspects proves nothing yet, so it does not make the lane trustworthy again. */
   #raiseBatch(): void {
-    const { grant, batch, delivered, ledger } = this.#settlement;
+    const { grant, batch, delivered, ledger, sending } = this.#settlement;
     const lane = this.#pipeline.lanes.get(grant.lane)!;
     const ledgeredBatch = ledger === "none" ? lane.ledgeredBatch : batch;
     const crashes = delivered.length > 0 ? Math.max(0, lane.crashes - 1) : lane.crashes;
@@ -84,6 +84,7 @@ export class SettleWriter {
       settledBatch: batch,
       ledgeredBatch,
       crashes,
+      sending: sending ?? lane.sending,
     });
   }
 }

@@ -202,14 +202,17 @@ describe("memory source with durable claims", () => {
     assert.equal(source.pending()[0]?.attempts, 0);
   });
 
-  it("counts an attempt when the owner died, and the last one kills", async () => {
+  it("counts an attempt when the owner died after it had sent the event, and a stranger's last one kills", async () => {
     const { clock, source, store, grant } = await setUp(true);
     source.insert(event("1"));
     await (await store.begin({ grants: [grant], ...readAll })).next(10, BYTES);
+    await store.settle(settlement(grant, { sending: ["1"] }));
     clock.nowMs += 1_000;
     const second = await join(source, "b");
     assert.equal(source.pending()[0]?.attempts, 1);
     await (await store.begin({ grants: [second], ...readAll })).next(10, BYTES);
+    const [row] = source.database.tables.open.values();
+    source.database.tables.open.set("1", { ...row!, lockedBy: "stranger" });
     clock.nowMs += 6_000;
     assert.deepEqual(await store.durableClaims?.reapStale(10), { freed: 0, dead: 1 });
     assert.equal(source.deadLetters()[0]?.attempts, 2);

@@ -56,7 +56,7 @@ export class MemoryStore implements QueueStore {
     if (existing !== undefined) return { lanes: existing.lanes.size };
     const lanes = new Map<number, LaneRow>();
     for (let lane = 0; lane < proposed; lane += 1) {
-      lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, ledgeredBatch: 0n, crashes: 0 });
+      lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, ledgeredBatch: 0n, crashes: 0, sending: [] });
     }
     // No transaction: a database that forgets its last commits still has the schema, which was made long before.
     tables.pipelines.set(name, { name, types, lanes, holds: new Map() });
@@ -102,8 +102,9 @@ export class MemoryStore implements QueueStore {
     const pipeline = this.#pipeline();
     if (!this.#holdsGrant(grant)) return;
     tables.commit(() => {
-      this.durableClaims?.freeLane(grant.lane, grant.owner, false);
-      tables.put(pipeline.lanes, grant.lane, { ...pipeline.lanes.get(grant.lane)!, owner: null });
+      const lane = pipeline.lanes.get(grant.lane)!;
+      this.durableClaims?.freeLane(lane, grant.owner, false);
+      tables.put(pipeline.lanes, grant.lane, { ...lane, owner: null, sending: [] });
       // What was noted as about to be sent has ended nobody.
       for (const id of suspects) {
         const hold = pipeline.holds.get(id);
@@ -128,6 +129,7 @@ export class MemoryStore implements QueueStore {
     return new MemoryRun(
       lanes.map((row) => this.#laneState(row)),
       rows,
+      (row) => laneOf(row, pipeline.lanes.size),
       (page) => this.#show(page, request.grants),
     );
   }
@@ -264,11 +266,11 @@ export class MemoryStore implements QueueStore {
   #take(row: LaneRow, owner: string): Takeover {
     const { tables } = this.#database;
     const died = row.owner !== null && row.owner !== owner;
-    if (row.owner !== null) this.durableClaims?.freeLane(row.lane, row.owner, died);
+    if (row.owner !== null) this.durableClaims?.freeLane(row, row.owner, died);
     const nowMs = BigInt(this.#database.nowMs());
     const epoch = row.epoch + 1n > nowMs ? row.epoch + 1n : nowMs;
     const crashes = row.crashes + (died ? 1 : 0);
-    tables.put(this.#pipeline().lanes, row.lane, { ...row, owner, epoch, crashes });
+    tables.put(this.#pipeline().lanes, row.lane, { ...row, owner, epoch, crashes, sending: [] });
     const grant = { lane: row.lane, owner, epoch, timeline: tables.timeline };
     const { settledBatch, ledgeredBatch } = row;
     return { grant, settledBatch, ledgeredBatch, crashes, holds: this.#holdsOf(row.lane) };
@@ -338,8 +340,13 @@ function holdOf({ dueAtMs, errors: _, ...hold }: HoldRow, nowMs: number): Hold {
   return { ...hold, dueInMs: dueAtMs === null ? null : dueAtMs - nowMs };
 }
 
+function byPlace(left: EventRow, right: EventRow): number {
+  const [a, b] = [left.formerClaim ?? Number.POSITIVE_INFINITY, right.formerClaim ?? Number.POSITIVE_INFINITY];
+  return a === b ? left.sequence - right.sequence : a - b;
+}
+
 /** Commits that came late, replays and lost commits leave the table in another order than that of writing. */
 function inOrder(rows: EventRow[]): EventRow[] {
-  const isSorted = rows.every((row, index) => index === 0 || rows[index - 1]!.sequence < row.sequence);
-  return isSorted ? rows : rows.sort((left, right) => left.sequence - right.sequence);
+  const isSorted = rows.every((row, index) => index === 0 || byPlace(rows[index - 1]!, row) < 0);
+  return isSorted ? rows : rows.sort(byPlace);
 }

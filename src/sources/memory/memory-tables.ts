@@ -22,6 +22,10 @@ export interface EventRow {
   readonly availableAtMs: number;
   readonly lockedBy: string | null;
   readonly lockedAtMs: number | null;
+  /** The number of the claim, while it is claimed durably. */
+  readonly claimNumber: number | null;
+  /** Of the claim from which it was first given back: such rows come before all others, in this order. */
+  readonly formerClaim: number | null;
   readonly deliveredAtMs: number | null;
 }
 
@@ -32,6 +36,8 @@ export interface LaneRow {
   readonly settledBatch: bigint;
   readonly ledgeredBatch: bigint;
   readonly crashes: number;
+  /** Claimed events that were sent, or were about to be. */
+  readonly sending: readonly string[];
 }
 
 interface AttemptError {

@@ -1,7 +1,8 @@
 import type { Grant, PipelineSpec } from "../../ports/queue-store.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
+import { CLAIM_NUMBER_NOW, lockedBySql } from "./claim-order.ts";
 import { eventColumns, loadedBytes } from "./event-columns.ts";
-import { lockedBy, oursCondition, type QueueScope } from "./openoutbox-table.ts";
+import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 /** Payload that one call loads at most, with one event at least. What does not fit stays due and is asked for again. */
 const HEADS_BYTES_MAX = 8 * 1024 * 1024;
@@ -15,15 +16,15 @@ export function claimHeadsSql(scope: QueueScope, spec: PipelineSpec, grant: Gran
   left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = t.event_id::text
     and h.event_id = any(${quoteArray(ids)}::text[])
   where t.event_id = any(${quoteArray(ids)}::uuid[])
-    and ((t.status = 'PENDING' and t.available_at <= now()) or (${oursCondition(scope, grant.owner)}))
+    and ((t.status = 'PENDING' and t.available_at <= now()) or (${oursCondition(grant.owner)}))
     and h.state is distinct from 'dead' and coalesce(h.next_at <= clock_timestamp(), true)
   order by h.next_at for update of t skip locked),
 r as (
-  select id, ${grant.lane} as lane, row_number() over () as rank,
+  select id, ${grant.lane} as lane, row_number() over () as rank, ${CLAIM_NUMBER_NOW} + row_number() over () as number,
     coalesce(sum(bytes) over (rows between unbounded preceding and 1 preceding), 0) as bytes_before
   from picked)
-update ${table.quotedName} t set status = 'DELIVERING', locked_by = ${quoteLiteral(lockedBy(scope, grant.owner))},
-  locked_at = now() + r.rank * interval '1 microsecond', updated_at = now()
+update ${table.quotedName} t set status = 'DELIVERING', locked_by = ${lockedBySql(scope, grant.owner, "r.number")},
+  locked_at = now(), updated_at = now()
 from r where t.event_id = r.id and r.bytes_before < ${HEADS_BYTES_MAX}
 returning ${eventColumns(spec)}`;
 }

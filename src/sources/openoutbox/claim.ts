@@ -17,6 +17,16 @@ export interface Queue {
   readonly spec: PipelineSpec;
   readonly scope: QueueScope;
   readonly hasOrderIndex: boolean;
+  readonly numbers: ClaimNumbers;
+}
+
+/** The highest number of a claim that was seen. The next ones are higher, also when the database's clock steps back. */
+export class ClaimNumbers {
+  last = 0;
+
+  seen(rows: readonly Row[]): void {
+    for (const row of rows) this.last = Math.max(this.last, Number(row[COLUMN.number]));
+  }
 }
 
 /**
@@ -41,16 +51,20 @@ export async function claim(
   request: RunRequest,
   rows: number,
   bytes: number,
+  rooms: ReadonlyMap<number, number> | null,
 ): Promise<readonly ClaimedEvent[]> {
-  const { database, spec, scope, hasOrderIndex } = queue;
-  const [first, ...others] = request.grants;
+  const { database, spec, scope, hasOrderIndex, numbers } = queue;
+  const [first, ...others] = request.grants.filter(({ lane }) => rooms === null || (rooms.get(lane) ?? 0) > 0);
   if (first === undefined) return [];
   const settings = {
     ...writeSettings(database, "claiming events", displayTable(scope.table.name)),
     settings: hasOrderIndex ? CLAIM_SETTINGS : { jit: "off", work_mem: CLAIM_SETTINGS.work_mem },
   };
-  const text = claimSql(scope, { ...request, spec, grants: [first, ...others], rows, bytes, hasOrderIndex });
+  const lastNumber = numbers.last;
+  const grants: [Grant, ...Grant[]] = [first, ...others];
+  const text = claimSql(scope, { ...request, spec, grants, rows, bytes, rooms, lastNumber, hasOrderIndex });
   const found = await statement(database.pool, settings, text);
+  numbers.seen(found);
   await forgetDeadLetters(queue, found);
   return readEvents(found, spec);
 }
@@ -93,7 +107,7 @@ export async function lookAt({ database, spec, scope }: Queue, ids: readonly str
   const rows = await statement(
     database.pool,
     settings,
-    `select ${eventColumns(spec)} from ${scope.table.quotedName} t, (select 0 as lane, 0 as rank) r
+    `select ${eventColumns(spec)} from ${scope.table.quotedName} t, (select 0 as lane, 0 as rank, 0 as number) r
      where t.event_id = any(${quoteArray([first])}::uuid[]) and t.status <> 'DELIVERED'`,
   );
   return { events: readEvents(rows, spec), unread };

@@ -7,4 +7,4 @@ import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 export const dropVoidHoldsSql = (scope: QueueScope, owner: string): string => `
 delete from ${scope.tables.holds} h where h.pipeline = $1 and h.lane = $2 and not exists (
   select from ${scope.table.quotedName} t where t.event_id = h.event_id::uuid
-    and (t.status = 'PENDING' or (t.status = 'DEAD' and h.state = 'dead') or (${oursCondition(scope, owner)})))`;
+    and (t.status = 'PENDING' or (t.status = 'DEAD' and h.state = 'dead') or (${oursCondition(owner)})))`;

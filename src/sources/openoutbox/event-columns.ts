@@ -18,15 +18,17 @@ export const COLUMN = {
   hasFailed: 8,
   lane: 9,
   rank: 10,
+  /** Of its claim. */
+  number: 11,
 } as const;
 
-/** The columns in that order; lane and rank come from the claim's own `r`. */
+/** The columns in that order; lane, rank and number come from the claim's own `r`. */
 export function eventColumns({ payloadBytesMax }: PipelineSpec): string {
   return `t.event_id, t.event_type, t.partition_key,
   case when octet_length(t.payload) <= ${payloadBytesMax} then t.payload end, octet_length(t.payload),
   case when pg_column_size(t.headers) <= ${HEADERS_BYTES_MAX} then t.headers::text
     else '!' || pg_column_size(t.headers) end,
-  t.created_at, t.attempts, t.last_error is not null, r.lane, r.rank`;
+  t.created_at, t.attempts, t.last_error is not null, r.lane, r.rank, r.number`;
 }
 
 /** The bytes of a row that a claim loads. A toasted value tells its size without being read. */

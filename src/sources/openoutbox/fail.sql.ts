@@ -12,7 +12,7 @@ update ${scope.table.quotedName} t set
   available_at = case when f.delay_ms is null then t.available_at else now() + f.delay_ms * interval '1 millisecond' end,
   locked_by = null, locked_at = null, updated_at = now()
 from unnest($2::uuid[], $3::text[], $4::int[], $5::bigint[]) as f (id, reason, attempts, delay_ms)
-where t.event_id = f.id and t.event_id = any($2::uuid[]) and ((${oursCondition(scope, owner)}) or (
+where t.event_id = f.id and t.event_id = any($2::uuid[]) and ((${oursCondition(owner)}) or (
   t.status = 'PENDING' and f.delay_ms is null and exists (
     select from ${scope.tables.holds} h where h.pipeline = $1 and h.event_id = t.event_id::text)))
 returning t.event_id`;

@@ -8,5 +8,5 @@ export function findGoneSql(scope: QueueScope, owner: string, ids: readonly stri
 left join ${table.quotedName} t on t.event_id = a.id::uuid
 left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = a.id
 where t.event_id is null or not (t.status = 'PENDING'
-  or (t.status = 'DEAD' and h.state is not distinct from 'dead') or coalesce(${oursCondition(scope, owner)}, false))`;
+  or (t.status = 'DEAD' and h.state is not distinct from 'dead') or coalesce(${oursCondition(owner)}, false))`;
 }

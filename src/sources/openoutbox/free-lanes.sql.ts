@@ -2,11 +2,25 @@ import { LOCK_OWNER, laneSql, mineCondition, type QueueScope } from "./openoutbo
 import { reapAssignments, reapedColumns } from "./reaped-rows.ts";
 
 /**
- * Gives back what the former owners of these lanes had claimed, with an attempt counted for those who died. Takes `$1`
- * lanes, `$2` their former owners, `$3` who of them died. Returns `reapedColumns` and whether the owner died.
+ * Gives back what the former owners of these lanes had claimed, with an attempt counted where the owner died and had
+ * sent the event. It is never the last attempt: that many others were sent at the same time, and only one that was sent
+ * alone is known to be the cause (see CRASH_POISON). Takes `$1` lanes, `$2` their former owners, `$3` whether each of
+ * them died, `$4` pipeline. Returns `reapedColumns` and whether it was sent.
  */
 export const freeLanesSql = (scope: QueueScope): string => `
-update ${scope.table.quotedName} t set ${reapAssignments(scope, "f.died")}
-from unnest($1::bigint[], $2::text[], $3::boolean[]) as f (lane, owner, died)
+with noted as materialized (
+  select l.lane, array(select jsonb_array_elements_text(l.position -> 'sending')) as ids
+  from ${scope.tables.lanes} l where l.pipeline = $4 and l.lane = any($1::bigint[])),
+freed as materialized (
+  select f.lane, f.owner, case when f.died then n.ids else '{}' end as sent
+  from unnest($1::bigint[], $2::text[], $3::boolean[]) as f (lane, owner, died) join noted n on n.lane = f.lane)
+update ${scope.table.quotedName} t set ${reapAssignments({ isLost: WAS_SENT, attempts: countedSql(scope), isLast: "false" })}
+from freed f
 where t.status = 'DELIVERING' and ${LOCK_OWNER} = f.owner and ${laneSql(scope)} = f.lane and ${mineCondition(scope)}
-returning ${reapedColumns(scope)}, f.died`;
+returning ${reapedColumns(scope)}, ${WAS_SENT}`;
+
+const WAS_SENT = "(t.event_id::text = any(f.sent))";
+
+function countedSql({ attemptsMax }: QueueScope): string {
+  return `least(t.attempts + 1, greatest(t.attempts, ${attemptsMax - 1}))`;
+}

@@ -42,8 +42,13 @@ async function freeLanes(session: Session, scope: QueueScope, taken: readonly Ta
     owned.map(({ lane }) => lane),
     owned.map(({ formerOwner }) => formerOwner),
     owned.map(({ died }) => died),
+    scope.pipeline,
   ];
   const rows = await session.rows(freeLanesSql(scope), columns);
+  await session.rows(`update ${scope.tables.lanes} set position = null where pipeline = $1 and lane = any($2::int[])`, [
+    scope.pipeline,
+    owned.map(({ lane }) => lane),
+  ]);
   await noteReaped(
     session,
     scope,

@@ -1,7 +1,8 @@
 import type { Settlement } from "../../ports/queue-store.ts";
 import { fenceSql } from "../../postgres/fence.sql.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
-import { GIVE_BACK, oursCondition, type QueueScope } from "./openoutbox-table.ts";
+import { GIVE_BACK } from "./claim-order.ts";
+import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 /**
  * Moves the lane on, marks the delivered rows, gives back what was not sent and deletes holds; or changes nothing when
@@ -13,7 +14,7 @@ export function markSql(scope: QueueScope, settlement: Settlement): string {
   const { table, tables, pipeline } = scope;
   const { grant, delivered, handedBack, ledger, releasedHolds } = settlement;
   const ours = (ids: readonly string[]) =>
-    `from fence where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(scope, grant.owner)}`;
+    `from fence where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(grant.owner)}`;
   const parts = [`fence as (${fenceSql(tables, pipeline, settlement)})`];
   if (delivered.length > 0) {
     const those = ledger === "heal" ? unmarked(delivered) : ours(delivered);

@@ -41,6 +41,12 @@ interface PlanNode {
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 
+const UNNUMBERED = {
+  rooms: new Map(Array.from({ length: SPEC.lanes }, (_, lane) => [lane, 500])),
+  lastNumber: 0,
+  hasOrderIndex: true,
+};
+
 for (const version of [15, 18] as const) {
   describe(`plans of PostgreSQL ${version} with ${ROWS} events of one transaction and ${HELD_KEYS} holds`, () => {
     let server: PostgresServer;
@@ -76,13 +82,16 @@ for (const version of [15, 18] as const) {
 
     function claimOf(request: { exceptKeys?: string[]; exceptTypes?: string[] }): Promise<PlanNode[]> {
       const { exceptKeys = [], exceptTypes = [] } = request;
-      const options = { spec: SPEC, grants, rows: 500, bytes: 10_000_000, hasOrderIndex: true };
+      const options = { spec: SPEC, grants, rows: 500, bytes: 10_000_000, ...UNNUMBERED };
       return explain(claimSql(scope, { exceptKeys, exceptTypes, ...options }), CLAIM_SETTINGS);
     }
 
     function assertInIndexOrder(nodes: readonly PlanNode[]): void {
+      // Only what was picked is sorted, to count it by lane.
+      const isCostly = (node: PlanNode) =>
+        /Seq Scan|Materialize/.test(node["Node Type"]) || (/Sort/.test(node["Node Type"]) && node["Actual Rows"] > 500);
       assert.deepEqual(
-        nodes.filter((node) => /Sort|Seq Scan|Materialize/.test(node["Node Type"])).map((node) => node["Node Type"]),
+        nodes.filter(isCostly).map((node) => node["Node Type"]),
         [],
       );
       const scans = nodes.filter((node) => node["Relation Name"] === fixture.name.table);
@@ -121,7 +130,7 @@ for (const version of [15, 18] as const) {
     test("a claim whose lanes are gone visits nothing", async () => {
       const [first] = grants;
       const stale = { ...first, epoch: first.epoch - 1n };
-      const options = { spec: SPEC, exceptKeys: [], exceptTypes: [], rows: 500, bytes: 1_000, hasOrderIndex: true };
+      const options = { spec: SPEC, exceptKeys: [], exceptTypes: [], rows: 500, bytes: 1_000, ...UNNUMBERED };
       const nodes = await explain(claimSql(scope, { ...options, grants: [stale] }), CLAIM_SETTINGS);
       for (const node of nodes.filter((node) => node["Relation Name"] === fixture.name.table)) {
         assert.equal(node["Actual Rows"], 0);

@@ -58,18 +58,22 @@ for (const version of [15, 18] as const) {
         assert.deepEqual(await owner.store.reviewHolds(owner.takeoverOf().grant), []);
       }));
 
-    test("B5 an attempt is counted once, whether the take-over or the reaping of stale claims comes first", () =>
+    test("B5 claims of a dead instance of ours are freed with its lanes and not as stale ones, however old they are", () =>
       onStage(server, async (stage, fixture) => {
         await stage.write("a1 b1");
         const first = await stage.own();
         await first.read();
+        await first.settle({ sending: stage.ids("b1") });
         await first.die();
-        await stage.subject.ageClaims?.(stage.ids("a1"));
+        await stage.subject.ageClaims?.(stage.ids("a1 b1"));
         const second = await stage.join();
-        assert.deepEqual(await reap(second), { freed: 1, dead: 0 });
+        assert.deepEqual(await reap(second), { freed: 0, dead: 0 });
         await second.takeOver();
         assert.deepEqual(await reap(second), { freed: 0, dead: 0 });
-        for (const id of stage.ids("a1 b1")) assert.equal((await fixture.row(id)).attempts, 1);
+        const [unsent, sent] = await Promise.all(stage.ids("a1 b1").map((id) => fixture.row(id)));
+        assert.deepEqual([unsent?.status, unsent?.attempts, unsent?.last_error], ["PENDING", 0, null]);
+        assert.deepEqual([sent?.status, sent?.attempts], ["PENDING", 1]);
+        assert.equal(sent?.last_error, `The relay that was sending it died: it's us/${first.id}`);
       }));
 
     test("B5 only this pipeline's rows are reaped and taken over", () =>

@@ -6,16 +6,16 @@ import type { ClaimedEvent, LaneState, Run } from "../../ports/queue-store.ts";
  */
 export class OpenOutboxRun implements Run {
   readonly lanes: readonly LaneState[];
-  readonly #claim: (rows: number, bytes: number) => Promise<readonly ClaimedEvent[]>;
+  readonly #claim: Run["next"];
   #ended = false;
 
-  constructor(lanes: readonly LaneState[], claim: (rows: number, bytes: number) => Promise<readonly ClaimedEvent[]>) {
+  constructor(lanes: readonly LaneState[], claim: Run["next"]) {
     this.lanes = lanes;
     this.#claim = claim;
   }
 
-  async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
-    return this.#ended ? [] : await this.#claim(rows, bytes);
+  async next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]> {
+    return this.#ended ? [] : await this.#claim(rows, bytes, rooms);
   }
 
   async end(): Promise<void> {

@@ -21,7 +21,7 @@ import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
 import { glance, statement, transaction } from "../../postgres/transaction.ts";
 import { backlogSql } from "./backlog.sql.ts";
-import { CLAIM_SETTINGS, claim, claimHeads, lookAt, type Queue } from "./claim.ts";
+import { CLAIM_SETTINGS, ClaimNumbers, claim, claimHeads, lookAt, type Queue } from "./claim.ts";
 import { releaseLane, takeLanes } from "./lane-handover.ts";
 import { OpenOutboxClaims } from "./openoutbox-claims.ts";
 import { OpenOutboxRun } from "./openoutbox-run.ts";
@@ -49,6 +49,7 @@ export class OpenOutboxStore implements QueueStore {
   readonly #parts: StoreParts;
   readonly #keepPollTime: () => Promise<void>;
   readonly #pruner = new Pruner();
+  readonly #numbers = new ClaimNumbers();
   #queue: Queue | null = null;
 
   constructor(parts: StoreParts) {
@@ -68,7 +69,7 @@ export class OpenOutboxStore implements QueueStore {
     const attemptsMax = Math.min(Math.ceil(spec.attemptsMax), ATTEMPTS_MAX);
     const { tables } = database;
     const scope = { table: eventTable(table), tables, pipeline, types, laneCount, attemptsMax, lockPrefix };
-    this.#queue = { database, spec, scope, hasOrderIndex };
+    this.#queue = { database, spec, scope, hasOrderIndex, numbers: this.#numbers };
     return { lanes: laneCount };
   }
 
@@ -113,7 +114,7 @@ export class OpenOutboxStore implements QueueStore {
     );
     return new OpenOutboxRun(
       rows.map((row) => laneStateOf(row, row[4])),
-      (count, bytes) => claim(queue, request, count, bytes),
+      (count, bytes, rooms) => claim(queue, request, count, bytes, rooms ?? null),
     );
   }
 

@@ -39,29 +39,13 @@ export function eventTable(name: TableName): EventTable {
   };
 }
 
-/** What `locked_by` says while this instance has the row. */
-export function lockedBy({ lockPrefix }: QueueScope, owner: string): string {
-  return lockPrefix + owner;
-}
-
 /** The instance behind `locked_by`, whatever stands before its id. For a foreign relay it is no id of ours. */
 export const LOCK_OWNER = "right(t.locked_by, 36)";
 
 /** For rows that are looked up by id: `=` would lead the planner to the index of all claims, which it takes for empty. */
-export function oursCondition(scope: QueueScope, owner: string): string {
-  return `t.status is not distinct from 'DELIVERING' and t.locked_by = ${quoteLiteral(lockedBy(scope, owner))}`;
+export function oursCondition(owner: string): string {
+  return `t.status is not distinct from 'DELIVERING' and ${LOCK_OWNER} = ${quoteLiteral(owner)}`;
 }
-
-/**
- * Assignments that end a claim without an outcome.
- *
- * Every update moves a row behind those that it ties with: events of one transaction have equal times, and only the
- * place in the table tells their order. So a row that is given back gets an `available_at` long past, in the order of
- * the claims (`locked_at` differs by microseconds within one): it comes before what was never claimed, and what was
- * given back keeps its order, however often that happens.
- */
-export const GIVE_BACK = `locked_by = null, locked_at = null, updated_at = now(),
-  available_at = least(t.available_at, t.locked_at - interval '1 year')`;
 
 /** Assignments that make a dead row wait again, from the start. `last_error` stays: it is what happened. */
 export const SET_BACK = "status = 'PENDING', attempts = 0, available_at = now(), updated_at = now()";

@@ -1,18 +1,27 @@
+import { quoteLiteral } from "../../postgres/identifiers.ts";
 import { LOCK_OWNER, mineCondition, type QueueScope } from "./openoutbox-table.ts";
 import { reapAssignments, reapedColumns } from "./reaped-rows.ts";
 
+const lostToAnother = ({ attemptsMax }: QueueScope) => ({
+  isLost: "true",
+  attempts: "t.attempts + 1",
+  isLast: `t.attempts + 1 >= ${attemptsMax}`,
+});
+
 /**
- * Takes claims away that are older than their lease and that no living instance of ours holds: foreign relays that
- * died, or a row whose lock nobody signed. An instance lives until its row is deleted. A claim without a time has no
- * lease at all.
+ * Takes claims away that are older than their lease and that no instance of ours holds: foreign relays that died, or a
+ * row whose lock nobody signed. An instance lives until its row is deleted, and what a dead one had claimed is freed
+ * with its lanes, where it is known what it had sent. A claim without a time has no lease at all.
  */
 export const reapStaleSql = (scope: QueueScope, leaseMs: number, rows: number): string => `
 with stale as materialized (
   select t.ctid as place from ${scope.table.quotedName} t
   where t.status = 'DELIVERING' and ${mineCondition(scope)}
     and (t.locked_at is null or t.locked_at < now() - ${Math.ceil(leaseMs)} * interval '1 millisecond')
-    and (t.locked_by is null or ${LOCK_OWNER} not in (select i.id::text from ${scope.tables.instances} i))
+    and (t.locked_by is null or ${LOCK_OWNER} not in (select i.id::text from ${scope.tables.instances} i
+      union select l.owner::text from ${scope.tables.lanes} l
+        where l.pipeline = ${quoteLiteral(scope.pipeline)} and l.owner is not null))
   order by t.locked_at limit ${Math.max(0, Math.floor(rows))} for update of t skip locked)
-update ${scope.table.quotedName} t set ${reapAssignments(scope, "true")}
+update ${scope.table.quotedName} t set ${reapAssignments(lostToAnother(scope))}
 from stale s where t.ctid = s.place
 returning ${reapedColumns(scope)}`;

@@ -1,14 +1,22 @@
 import type { Failure } from "../../ports/queue-store.ts";
 import { deleteHolds, writeFailures } from "../../postgres/holds.ts";
 import type { Row, Session } from "../../postgres/session.ts";
+import { GIVE_BACK, LOCK_NAME } from "./claim-order.ts";
 import { noteReapedSql } from "./note-reaped.sql.ts";
-import { GIVE_BACK, laneSql, type QueueScope } from "./openoutbox-table.ts";
+import { laneSql, type QueueScope } from "./openoutbox-table.ts";
 
-/** Assignments that take a claim away whose owner died, as far as the condition says so. */
-export function reapAssignments({ attemptsMax }: QueueScope, died: string): string {
-  return `status = case when ${died} and t.attempts + 1 >= ${attemptsMax} then 'DEAD' else 'PENDING' end,
-  attempts = t.attempts + (case when ${died} then 1 else 0 end),
-  last_error = case when ${died} then 'The relay that was sending it died: ' || coalesce(t.locked_by, 'unknown')
+interface ReapRule {
+  /** Whether the loss of the claim counts as a failure; then there are so many attempts, and perhaps that was the last. */
+  readonly isLost: string;
+  readonly attempts: string;
+  readonly isLast: string;
+}
+
+/** Assignments that take a claim away whose owner died. */
+export function reapAssignments({ isLost, attempts, isLast }: ReapRule): string {
+  return `status = case when ${isLast} then 'DEAD' else 'PENDING' end,
+  attempts = case when ${isLost} then ${attempts} else t.attempts end,
+  last_error = case when ${isLost} then 'The relay that was sending it died: ' || coalesce(${LOCK_NAME}, 'unknown')
     else t.last_error end,
   ${GIVE_BACK}`;
 }

@@ -3,15 +3,13 @@ import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 /**
  * Prolongs claims that have used up an eighth of their lease; younger ones need no write. Rows that are just being
- * settled are passed over, so that it never waits for a settle nor the other way round. The claims keep the order of
- * their times: see `GIVE_BACK`.
+ * settled are passed over, so that it never waits for a settle nor the other way round.
  */
 export const refreshSql = (scope: QueueScope, owner: string, ids: readonly string[], leaseMs: number): string => `
 with held as materialized (
-  select t.ctid as place, t.locked_at from ${scope.table.quotedName} t
-  where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(scope, owner)}
+  select t.ctid as place from ${scope.table.quotedName} t
+  where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(owner)}
     and t.locked_at < now() - ${Math.ceil(leaseMs / 8)} * interval '1 millisecond'
-  for update of t skip locked),
-ranked as (select place, row_number() over (order by locked_at) as rank from held)
-update ${scope.table.quotedName} t set locked_at = now() + r.rank * interval '1 microsecond', updated_at = now()
-from ranked r where t.ctid = r.place`;
+  for update of t skip locked)
+update ${scope.table.quotedName} t set locked_at = now(), updated_at = now()
+from held h where t.ctid = h.place`;

@@ -46,7 +46,7 @@ async function suspect(session: Session, scope: QueueScope, { grant, suspects }:
   const ids = suspects.map(({ id }) => id);
   const rows = await session.rows(
     `select t.event_id from ${scope.table.quotedName} t
-     where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(scope, grant.owner)}`,
+     where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(grant.owner)}`,
   );
   const ours = new Set(rows.map((row) => row[0]));
   const holdScope = { tables: scope.tables, pipeline: scope.pipeline, lane: grant.lane };

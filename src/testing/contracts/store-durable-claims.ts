@@ -40,18 +40,63 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 what a dead owner had claimed is freed at take-over with one attempt counted",
+    "B5 H1 what a dead owner had claimed is freed at take-over, with one attempt counted on what it had sent",
     async (stage) => {
-      await stage.write("a1 a2 b1");
+      await stage.write("a1 a2 b1 c1");
       const first = await stage.own();
-      const claimed = await first.inRun((run) => run.next(2, BYTES_MAX));
+      await first.read();
+      await first.settle({ sending: stage.ids("c1") });
+      await first.settle({ delivered: stage.ids("c1"), sending: stage.ids("a1 b1") });
+      await first.settle({ handedBack: stage.ids("a2") });
       await first.die();
+      const expected = [
+        ["a1", 1],
+        ["a2", 0],
+        ["b1", 1],
+      ];
       const second = await stage.own();
-      const expected = ["a1", "a2", "b1"].map((name): [string, number] => [
-        name,
-        claimed.some(({ id }) => id === stage.id(name)) ? 1 : 0,
-      ]);
       assert.deepEqual(await failuresOf(second), expected);
+      // What it had sent is not what the next one has sent.
+      await second.die();
+      assert.deepEqual(await failuresOf(await stage.own()), expected);
+    },
+    durable,
+  ],
+
+  [
+    "H1 the loss of a claim is never the last attempt",
+    async (stage) => {
+      await stage.write("a1");
+      for (let attempt = 1; attempt <= 4; attempt++) {
+        const owner = await stage.own({ attemptsMax: 3 });
+        await owner.read();
+        await owner.settle({ sending: stage.ids("a1") });
+        await owner.die();
+      }
+      assert.deepEqual(await failuresOf(await stage.own({ attemptsMax: 3 })), [["a1", 2]]);
+      assert.equal(await stage.dead(), "");
+    },
+    durable,
+  ],
+
+  [
+    "H1 no more is claimed of a lane than it has room for",
+    async (stage) => {
+      await stage.write("a1 a2 a3 b1 b2 b3 c1 c2 c3 d1 d2 d3");
+      const owner = await stage.own({ lanes: 2 });
+      const rooms = new Map([
+        [0, 2],
+        [1, 1],
+      ]);
+      const claimed = await owner.inRun(async (run) => await run.next(100, BYTES_MAX, rooms));
+      assert.deepEqual(
+        [claimed.filter(({ lane }) => lane === 0).length, claimed.filter(({ lane }) => lane === 1).length],
+        [2, 1],
+      );
+      const rest = await owner.inRun(async (run) => await run.next(100, BYTES_MAX, new Map([[1, 100]])));
+      assert.ok(rest.length > 0 && rest.every(({ lane }) => lane === 1));
+      await owner.handBack([...claimed, ...rest]);
+      assert.equal(await owner.sees(), "a1 a2 a3 b1 b2 b3 c1 c2 c3 d1 d2 d3");
     },
     durable,
   ],
@@ -68,22 +113,6 @@ export const durableClaimCases = storeCases([
         ["a1", 0],
         ["a2", 0],
       ]);
-    },
-    durable,
-  ],
-
-  [
-    "B5 an event that is reaped for the last time allowed is dead",
-    async (stage) => {
-      await stage.write("a1");
-      for (let attempt = 1; attempt <= 2; attempt++) {
-        const owner = await stage.own({ attemptsMax: 2 });
-        await owner.read();
-        await owner.die();
-      }
-      const last = await stage.own({ attemptsMax: 2 });
-      assert.equal(await last.sees(), "");
-      assert.equal(await stage.dead(), "a1");
     },
     durable,
   ],
@@ -156,6 +185,23 @@ export const durableClaimCases = storeCases([
       await stage.subject.ageClaims!(stage.ids("a1 b1"));
       await claimsOf(owner).refresh(owner.id, stage.ids("a1"));
       assert.equal(stage.show(await owner.read()), "b1");
+    },
+    durable,
+  ],
+
+  [
+    "H1 what was claimed comes back in the order of the claims, though only a part of it was refreshed",
+    async (stage) => {
+      await stage.subject.insertInOneTransaction([stage.events("a1 a2 a3 a4 a5 a6")]);
+      const first = await stage.own();
+      await first.inRun(async (run) => {
+        await run.next(3, BYTES_MAX);
+        await stage.subject.ageClaims!(stage.ids("a1 a2 a3"));
+        await run.next(3, BYTES_MAX);
+      });
+      await claimsOf(first).refresh(first.id, stage.ids("a1 a2 a3 a4 a5 a6"));
+      await first.die();
+      assert.equal(stage.show(await (await stage.own()).read()), "a1 a2 a3 a4 a5 a6");
     },
     durable,
   ],

@@ -29,6 +29,26 @@ export function checkAttempts(simulation: Simulation): void {
   }
 }
 
+/** Where claims are durable: the end of a process spends attempts of those events alone that it had sent. */
+export function checkClaimedAttempts(simulation: Simulation): void {
+  const { history, database } = simulation.world;
+  if (!simulation.scenario.durableClaims) return;
+  const { open, closed } = database.model.tables;
+  const sends = Map.groupBy(history.sends, ({ content }) => content);
+  // A process may be stopped after it wrote down what it is about to send; only one that crashes does not get there.
+  const stopped = history.disturbances.filter(({ what }) => what !== "crash").length;
+  for (const { id, attempts, payload } of [...open.values(), ...closed.values()]) {
+    const sent = sends.get(payload.toString("latin1"))?.length ?? 0;
+    const unsent = isFaulty(history.written.find((written) => written.id === id)) ? 1 : 0;
+    if (attempts > sent + stopped + unsent)
+      history.violate("attempts", `${id} has ${attempts}, and was sent ${sent} times`);
+  }
+}
+
+function isFaulty(event: Written | undefined): boolean {
+  return event?.fate.kind === "unreadable" || event?.fate.kind === "too large";
+}
+
 /** A try is not earlier than the policy, or the destination, said at the failure before it. */
 export function checkDelays(simulation: Simulation): void {
   const { history, leaseMs } = simulation.world;

@@ -1,5 +1,5 @@
 import { checkDuplicates, checkLoss, checkOrder } from "./check-delivery.ts";
-import { checkAttempts, checkDeadLetters, checkDelays } from "./check-failures.ts";
+import { checkAttempts, checkClaimedAttempts, checkDeadLetters, checkDelays } from "./check-failures.ts";
 import { checkClaims, checkLanes, checkShare } from "./check-lanes.ts";
 import { checkFlow, checkLiveness } from "./check-liveness.ts";
 import { checkExactlyOnce } from "./check-transactions.ts";
@@ -34,6 +34,7 @@ export function checkAll(simulation: Simulation): void {
   checkDuplicates(simulation);
   checkExactlyOnce(simulation);
   checkAttempts(simulation);
+  checkClaimedAttempts(simulation);
   checkDelays(simulation);
   checkDeadLetters(simulation);
   checkLanes(simulation);

@@ -246,12 +246,12 @@ class FaultyRun implements Run {
     openRuns.add(this);
   }
 
-  async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
+  async next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]> {
     this.isBusy = true;
     try {
       return await this.#calls.call("next", this.#claims, async () => {
         if (this.#isBroken || this.#incarnation !== this.#world.database.incarnation) throw unreachable("next");
-        return this.#inner.next(rows, bytes);
+        return this.#inner.next(rows, bytes, rooms);
       });
     } catch (error) {
       this.#isBroken = true;
@@ -275,13 +275,23 @@ function faultyClaims(inner: DurableClaims, calls: PortCalls): DurableClaims {
   };
 }
 
-function describe({ grant, batch, delivered, failed, handedBack, releasedHolds, suspects }: Settlement): string {
+function describe({
+  grant,
+  batch,
+  delivered,
+  failed,
+  handedBack,
+  releasedHolds,
+  sending,
+  suspects,
+}: Settlement): string {
   const parts = [
     `lane ${grant.lane} batch ${batch}`,
     delivered.length > 0 && `delivered ${delivered.join(" ")}`,
     failed.length > 0 && `failed ${failed.map(({ id, attempts, next }) => `${id}#${attempts}:${next.kind}`).join(" ")}`,
     handedBack.length > 0 && `handed back ${handedBack.join(" ")}`,
     releasedHolds.length > 0 && `released ${releasedHolds.join(" ")}`,
+    sending !== undefined && `sending ${sending.join(" ")}`,
     suspects.length > 0 && `suspects ${suspects.map(({ id }) => id).join(" ")}`,
   ];
   return parts.filter((part) => part !== false).join(", ");

@@ -299,9 +299,23 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "claims of the dead not freed",
     file: "sources/memory/memory-claims.ts",
-    find: "      if (died) this.#reap(row);\n      else database.reopen(row);\n",
+    find: "      database.reopen({ ...row, attempts: sent.has(row.id) ? counted : row.attempts });\n",
     replace: "",
     why: "what a crashed process had claimed durably waits for ever",
+  },
+  {
+    name: "every lost claim counts an attempt",
+    file: "sources/memory/memory-claims.ts",
+    find: "sent.has(row.id) ? counted : row.attempts",
+    replace: "died ? counted : row.attempts",
+    why: "a crash spends attempts of events that were never sent",
+  },
+  {
+    name: "claims given back in the order of their renewals",
+    file: "sources/memory/memory-database.ts",
+    find: "formerClaim: row.formerClaim ?? row.claimNumber,",
+    replace: "formerClaim: row.formerClaim ?? row.lockedAtMs,",
+    why: "an older claim may have been renewed later than a younger one of its key",
   },
   ...EXACTLY_ONCE_MUTANTS,
 ];
