@@ -66,8 +66,14 @@ export const sourceSettings = {
   LEASE_TIMEOUT: setting(
     "relay.leaseTimeout",
     duration({ minMs: 2 * SECOND, maxMs: HOUR }).optional(),
-    "A silent instance is taken for dead after this time; 10 s by default, 3 m for the claims in an Open Outbox table",
+    "Claims in an Open Outbox table are taken from another relay after this time; 3 m by default. Where it is below 10 s, it is also the default of INSTANCE_LEASE",
     { aliases: ["LEASE_TIMEOUT_MS"] },
+  ),
+  INSTANCE_LEASE: setting(
+    "relay.instanceLease",
+    duration({ minMs: 2 * SECOND, maxMs: HOUR }).optional(),
+    "An instance without a heartbeat for this time is taken for dead, and others take its lanes over; 10 s by default, less where LEASE_TIMEOUT is less, and as much of it as PUBLISH_TIMEOUT needs",
+    { aliases: ["INSTANCE_LEASE_MS"] },
   ),
   REAP_BATCH_SIZE: setting(
     "relay.reapBatchSize",
@@ -231,7 +237,7 @@ export const failureSettings = {
     "The longest pause; 5 m by default, 24 h for an Open Outbox table",
     { aliases: ["RETRY_MAX_DELAY", inSeconds("OutboxDispatcher__MaxRetryDelaySeconds")] },
   ),
-  RETRY_JITTER: setting("retry.jitter", decimal(0, 1).optional(), "The share of a pause that is drawn at random"),
+  RETRY_JITTER: setting("retry.jitter", decimal(0, 1).optional(), "The share of a pause that is added at random"),
   RETRY_SCHEDULE: setting(
     "retry.schedule",
     list().optional(),

@@ -1,10 +1,10 @@
 import { reasonOf } from "../core/errors.ts";
-import { DEFAULT_TIMING } from "../core/limits.ts";
 import type { RequestGroup } from "../ports/request-queue.ts";
 import { type BullmqPublisherOptions, queueFault } from "../publishers/bullmq/bullmq-config.ts";
 import type { RequestFilter } from "../requests/request-filter.ts";
 import { EXECUTE_REQUEST, requestContext } from "../requests/request-names.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
+import { instanceLeaseOf } from "./lease-timing.ts";
 import { logStart } from "./log-start.ts";
 import type { Settings } from "./settings.ts";
 
@@ -71,7 +71,7 @@ export function requestsConfig(
     start: start === "now" ? "now" : "beginning",
     sinceMs: start instanceof Date ? start.getTime() : 0,
     isCopied: settings.REQUEST_CHECKPOINTS === "eventstore",
-    leaseMs: settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs,
+    leaseMs: instanceLeaseOf(settings),
     queue,
     destination,
   };

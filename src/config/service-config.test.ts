@@ -269,6 +269,7 @@ test("B5 the Open Outbox Relay's own variables are enough", () => {
   });
   assert.deepEqual(config.sources.tables, ["public.openoutbox_events"]);
   assert.equal(config.sources.claimLeaseMs, 180_000);
+  assert.equal(config.timing.leaseMs, 10_000);
   assert.equal(config.http.port, 9_000);
   const { pollIntervalMs, retry } = policyOf("openoutbox", config.policy);
   assert.equal(pollIntervalMs, 250);
@@ -286,6 +287,22 @@ test("names that PostgreSQL cannot take are refused before anything is asked", (
   assert.match(problemsOf({ ...BASE, OUTBOX_SCHEMAS: "s".repeat(64) }), /OUTBOX_SCHEMAS: .* is no name/);
   assert.match(problemsOf({ ...BASE, OUTBOX_TABLE: "a.b.c" }), /OUTBOX_TABLE: "a.b.c" is no table name/);
   assert.match(problemsOf({ ...BASE, OUTBOX_SCHEMAS: "a,*" }), /OUTBOX_SCHEMAS has \* and other names/);
+});
+
+test("H1 B4 the lease of an instance and the lease of claims are two settings", () => {
+  const leases = (variables: Record<string, string>) => {
+    const { timing, sources } = configFromEnvironment({ ...BASE, ...variables });
+    return [timing.leaseMs, sources.claimLeaseMs];
+  };
+  assert.deepEqual(leases({}), [10_000, null]);
+  assert.deepEqual(leases({ LEASE_TIMEOUT: "3m" }), [10_000, 180_000]);
+  assert.deepEqual(leases({ LEASE_TIMEOUT: "3s" }), [3_000, 3_000]);
+  assert.deepEqual(leases({ LEASE_TIMEOUT: "3s", INSTANCE_LEASE: "20s" }), [20_000, 3_000]);
+  assert.deepEqual(leases({ LEASE_TIMEOUT: "3m", INSTANCE_LEASE: "30s" }), [30_000, 180_000]);
+  // Whoever raised the lease for slow receivers keeps as much of it as they need.
+  assert.deepEqual(leases({ LEASE_TIMEOUT: "1m", PUBLISH_TIMEOUT: "20s" }), [40_000, 60_000]);
+  const tooLong = { ...BASE, INSTANCE_LEASE: "5s", PUBLISH_TIMEOUT: "6s" };
+  assert.match(problemsOf(tooLong), /PUBLISH_TIMEOUT \(6s\) must be below INSTANCE_LEASE \(5s\)/);
 });
 
 test("what must be shorter than the lease shrinks with it, and a stop fits into its time", () => {

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { reasonOf } from "../core/errors.ts";
-import { DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
+import type { Limits, Timing } from "../core/limits.ts";
 import type { ColumnNames } from "../postgres/column-names.ts";
 import { parseTableName, quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
@@ -11,7 +11,7 @@ import { databaseConfig, databaseWarnings } from "./database-config.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import type { LoadedIntentRelay } from "./intent-relays.ts";
 import { intentSecrets, waysConfig } from "./intents-config.ts";
-import { databaseTimeoutsFor, publishTimeoutFor, timingFor } from "./lease-timing.ts";
+import { databaseTimeoutsFor, instanceLeaseOf, publishTimeoutFor, timingFor } from "./lease-timing.ts";
 import { type LogsConfig, logsConfig } from "./logs-config.ts";
 import { pauseMs } from "./pause.ts";
 import type { ExplicitPolicy } from "./presets.ts";
@@ -77,7 +77,7 @@ export function serviceConfig(
   relays: readonly LoadedIntentRelay[] = [],
 ): ServiceConfig {
   const problems: string[] = [];
-  const leaseMs = settings.LEASE_TIMEOUT ?? DEFAULT_TIMING.leaseMs;
+  const leaseMs = instanceLeaseOf(settings);
   // Whoever comes from the Open Outbox Relay has its variables and its table, which needs no naming there.
   const isOpenOutbox = /^STORAGE_URL/.test(origins.get("DATABASE_URL")?.name ?? "");
   const { destinations, routes } = waysConfig(settings, relays, problems);
@@ -121,14 +121,14 @@ function limitsConfig({ REAP_BATCH_SIZE }: Settings): Partial<Limits> {
   return REAP_BATCH_SIZE === undefined ? {} : { reapRowsMax: REAP_BATCH_SIZE };
 }
 
-function publishTimeoutOf({ PUBLISH_TIMEOUT }: Settings, leaseMs: number, problems: string[]): number {
+function publishTimeoutOf(settings: Settings, leaseMs: number, problems: string[]): number {
+  const { PUBLISH_TIMEOUT } = settings;
   if (PUBLISH_TIMEOUT === undefined) return publishTimeoutFor(leaseMs);
   if (PUBLISH_TIMEOUT >= leaseMs) {
     // A publish that outlives the lease could meet a successor with the same events.
+    const setting = settings.INSTANCE_LEASE === undefined ? "LEASE_TIMEOUT" : "INSTANCE_LEASE";
     const [publish, lease] = [durationText(PUBLISH_TIMEOUT), durationText(leaseMs)];
-    problems.push(
-      `PUBLISH_TIMEOUT (${publish}) must be below LEASE_TIMEOUT (${lease}): lower it, or raise LEASE_TIMEOUT`,
-    );
+    problems.push(`PUBLISH_TIMEOUT (${publish}) must be below ${setting} (${lease}): lower it, or raise ${setting}`);
   }
   return PUBLISH_TIMEOUT;
 }
