@@ -1,7 +1,12 @@
 import type { Clock } from "../core/clock.ts";
+import { RelayError } from "../core/errors.ts";
 
 /** Work that was cut off because its time was over. */
 export const TIMED_OUT: unique symbol = Symbol("timed out");
+
+export function noAnswerWithin(destination: string, ms: number): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `${destination} gave no answer within ${ms} ms.`);
+}
 
 /** Nobody asks why; without a reason the runtime makes up an error with a stack, each time. */
 const OVER = "over";

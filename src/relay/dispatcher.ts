@@ -4,7 +4,7 @@ import type { Message } from "../core/event.ts";
 import { type Failed, type Outcome, retry } from "../core/outcome.ts";
 import type { Report } from "../ports/publisher.ts";
 import type { PipelineContext } from "./context.ts";
-import { TIMED_OUT, withDeadline } from "./deadline.ts";
+import { noAnswerWithin, TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
 import type { RateGate } from "./rate-gate.ts";
 import type { Sender } from "./sender.ts";
@@ -135,13 +135,13 @@ export class Dispatcher {
   async #send(entries: readonly Entry[], report: Report, controller: AbortController): Promise<unknown> {
     if (entries.length === 0 || this.#abandoned) return null;
     const { clock, destination, timing } = this.#context;
+    const publish = (signal: AbortSignal) => this.#sender.publish(entries.map(messageOf), report, signal);
     try {
-      await withDeadline(clock, timing.publishTimeoutMs, controller.signal, (signal) =>
-        this.#sender.publish(entries.map(messageOf), report, signal),
-      );
+      if (this.#sender.keepsTime) await publish(controller.signal);
+      else await withDeadline(clock, timing.publishTimeoutMs, controller.signal, publish);
       return null;
     } catch (error) {
-      return error === TIMED_OUT ? timeout(destination.name, timing.publishTimeoutMs) : error;
+      return error === TIMED_OUT ? noAnswerWithin(destination.name, timing.publishTimeoutMs) : error;
     }
   }
 
@@ -181,10 +181,6 @@ function attemptFrom(startedMs: number, probe: boolean, clock: Clock): Attempt {
       return clock.monotonicMs() - startedMs;
     },
   };
-}
-
-function timeout(destination: string, ms: number): RelayError {
-  return new RelayError("PUBLISH_UNKNOWN", `${destination} gave no answer within ${ms} ms.`);
 }
 
 function unanswered(destination: string, id: string): RelayError {

@@ -187,3 +187,33 @@ test("G2 a drain says what waits in the lanes of an instance that lives on", asy
   await using relay = relayOf();
   assert.equal((await relay.drain()).elsewhere, ALL.length);
 });
+
+test("H1 a destination that is slow against the time of a publish makes progress, also beside events that it refuses", async () => {
+  const publisher = memoryPublisher({ transactions: true, latencyMs: 45 });
+  const { source, relayOf, insert, of } = stage({ destinations: { out: publisher }, lanes: 1 });
+  publisher.respond(({ event }) => (/^[b-d]2$/.test(event.id) ? rejected("too large") : { kind: "delivered" }));
+  insert(...["a", "b", "c", "d", "e"].flatMap((key) => [`${key}1`, `${key}2`, `${key}3`]));
+  await using relay = relayOf();
+  const report = await relay.drain();
+  assert.deepEqual([report.deadLetters, source.deadLetters().length], [3, 3]);
+  assert.deepEqual(publisher.delivered.map(({ event }) => event.id).sort(), [
+    ...["a1", "a2", "a3", "b1", "c1", "d1", "e1", "e2", "e3"],
+  ]);
+  assert.deepEqual(of("LaneFailed"), []);
+});
+
+test("H1 a stop leaves no row claimed and no attempt counted, though the destination answers nothing", async () => {
+  const source = memorySource({ durableClaims: true });
+  const { publisher, relayOf, of } = stage({ sources: [source], lanes: 2 });
+  for (const id of ALL) source.insert({ id, type: "t", key: id[0]!, payload: id });
+  publisher.respondToTransactions((asked) => (asked === "send" ? "hang" : "answer"));
+  const relay = relayOf({ timing: { ...QUICK, shutdownMs: 200 } });
+
+  await relay.start();
+  await until("a lane was voided", () => of("LaneFailed").length > 0);
+  await relay.stop();
+  assert.deepEqual(
+    source.pending().map(({ state, attempts }) => [state, attempts]),
+    ALL.map(() => ["PENDING", 0]),
+  );
+});

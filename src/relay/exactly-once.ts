@@ -5,7 +5,7 @@ import type { Report } from "../ports/publisher.ts";
 import type { Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch, LaneTransactions, Transactions } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
-import { TIMED_OUT, withDeadline } from "./deadline.ts";
+import { noAnswerWithin, TIMED_OUT, withDeadline } from "./deadline.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
 import { unsettledBatches } from "./ledger-check.ts";
 import { eventsOfMarks, markOf } from "./ledger-marks.ts";
@@ -13,6 +13,8 @@ import type { Sender } from "./sender.ts";
 
 /** To fence a lane may take several times as long as a publish: the broker first ends what the former owner left. */
 const FENCE_PUBLISHES = 4;
+/** A slow destination gets more time, up to this. */
+const STEP_MS_MAX = 60_000;
 /** A lane that delivered nothing for so long lets go of its connections. */
 const IDLE_MS = 60_000;
 
@@ -46,6 +48,7 @@ export interface ExactlyOnceHost {
  */
 export class ExactlyOnce implements Sender {
   readonly manyOfKey = true;
+  readonly keepsTime = true;
   readonly publishesMax = 1;
   readonly #context: PipelineContext;
   readonly #transactions: Transactions;
@@ -57,6 +60,8 @@ export class ExactlyOnce implements Sender {
   #inLedger = 0n;
   #last = 0n;
   #isBusy = false;
+  #fencedInMs = 0;
+  #lateFences = 0;
   #usedAtMs = 0;
 
   constructor(context: PipelineContext, transactions: Transactions, takeover: Takeover, host: ExactlyOnceHost) {
@@ -100,7 +105,11 @@ export class ExactlyOnce implements Sender {
     return false;
   }
 
-  /** One transaction: all of it is delivered, or nothing. */
+  /**
+   * One transaction: all of it is delivered, or nothing. To begin, to send and to end have a time of their own each: a
+   * destination that takes long to answer has to answer several times, and a lane that is voided for that would begin
+   * with the same again.
+   */
   async publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
     this.#isBusy = true;
     const startedMs = this.#now();
@@ -113,24 +122,24 @@ export class ExactlyOnce implements Sender {
       }
       const note = { batch: this.#last + 1n, ids: messages.map(({ event }) => markOf(event)) };
       isSending = true;
-      const outcomes = await session.send(messages, note, signal);
+      const outcomes = await this.#inTime(signal, (inTime) => session.send(messages, note, inTime));
       isSending = false;
       if (outcomes.every(({ kind }) => kind === "delivered")) {
-        await session.commit(signal);
+        await this.#inTime(signal, (inTime) => session.commit(inTime));
         this.#last = note.batch;
         this.#inLedger = note.batch;
         for (const index of messages.keys()) report(index, delivered);
         this.#host.endBatch(note.batch);
         return;
       }
-      await session.abort(signal);
+      await this.#inTime(signal, (inTime) => session.abort(inTime));
       for (const [index, outcome] of outcomes.entries())
         report(index, outcome.kind === "delivered" ? skipped : outcome);
     } catch (error) {
       // It may have been committed, and a request may still be under way: only the next fence tells.
-      const unknown = unknownEffect(this.#context.destination.name, error);
+      const unknown = unknownEffect(this.#context.destination.name, error, this.#stepMs);
       // A connection that broke tells nothing about a single event, only a send that was never answered does.
-      const isSilence = isSending && (signal.aborted || messages.length > 1);
+      const isSilence = isSending && (signal.aborted || error === TIMED_OUT || messages.length > 1);
       if (isSilence && unknown.code === "PUBLISH_UNKNOWN") this.#host.silent(messages, startedMs);
       if (!this.#isOver) this.#host.lost(unknown);
       throw error;
@@ -138,6 +147,22 @@ export class ExactlyOnce implements Sender {
       this.#isBusy = false;
       this.#usedAtMs = this.#now();
     }
+  }
+
+  #inTime<T>(signal: AbortSignal, step: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withDeadline(this.#context.clock, this.#stepMs, signal, step);
+  }
+
+  /** A step needs fewer answers than a fence did: what took so long there is not silence here. */
+  get #stepMs(): number {
+    return Math.max(this.#context.timing.publishTimeoutMs, Math.min(this.#fencedInMs, STEP_MS_MAX));
+  }
+
+  /** As long as a few publishes; twice as long with each time that this was not enough. */
+  get #fenceMs(): number {
+    const { publishTimeoutMs } = this.#context.timing;
+    const patientMs = Math.min(publishTimeoutMs * 2 ** Math.min(this.#lateFences, 10), STEP_MS_MAX);
+    return FENCE_PUBLISHES * Math.max(publishTimeoutMs, patientMs);
   }
 
   /** Lets go of the connections of a lane that has nothing to do. */
@@ -179,6 +204,7 @@ export class ExactlyOnce implements Sender {
   async #fence(after: bigint, signal: AbortSignal): Promise<readonly CommittedBatch[]> {
     const { destination, name, store } = this.#context;
     const { grant } = this.#takeover;
+    const startedMs = this.#now();
     await this.#session?.close();
     this.#session = null;
     const { database, firstSlot, lanes, isAtHome } = await store.identity();
@@ -194,16 +220,19 @@ export class ExactlyOnce implements Sender {
     const seen = (await store.survey()).lanes.find(({ lane }) => lane === grant.lane);
     if (!isAsLeft(grant, settledBatch, seen)) throw strayed(name, grant.lane);
     if (this.#isOver) throw new Outage(`${destination.name}: the lane was given up`);
-    return await this.#ask(signal, (inTime) => session.lastCommitted(after, inTime));
+    const committed = await this.#ask(signal, (inTime) => session.lastCommitted(after, inTime));
+    this.#fencedInMs = this.#now() - startedMs;
+    return committed;
   }
 
   /** Whatever fails at the destination is an outage of it, unless a person has to put something right. */
   async #ask<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { clock, destination, timing } = this.#context;
+    const { clock, destination } = this.#context;
     try {
-      return await withDeadline(clock, FENCE_PUBLISHES * timing.publishTimeoutMs, signal, work);
+      return await withDeadline(clock, this.#fenceMs, signal, work);
     } catch (error) {
       if (isRelayError(error) && error.code !== "DESTINATION_UNREACHABLE") throw error;
+      if (error === TIMED_OUT) this.#lateFences += 1;
       throw new Outage(
         error === TIMED_OUT ? `${destination.name} did not make a lane ready in time` : reasonOf(error),
         { cause: error },
@@ -231,7 +260,8 @@ export class ExactlyOnce implements Sender {
 /** The destination cannot be used at present. */
 class Outage extends Error {}
 
-function unknownEffect(destination: string, error: unknown): RelayError {
+function unknownEffect(destination: string, cause: unknown, stepMs: number): RelayError {
+  const error = cause === TIMED_OUT ? noAnswerWithin(destination, stepMs) : cause;
   if (isRelayError(error) && error.code !== "DESTINATION_UNREACHABLE") return error;
   const what = `${destination}: nobody knows what became of a transaction (${reasonOf(error)}); the ledger will tell.`;
   return new RelayError("PUBLISH_UNKNOWN", what, { cause: error });

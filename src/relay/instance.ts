@@ -111,6 +111,7 @@ export class Instance {
     const heartbeat = this.#beat(tenure);
     await Promise.all(this.#sessions.map((session) => session.run()));
     await Promise.all(this.#sessions.map((session) => (tenure.isAlive() ? session.stop() : session.abandon())));
+    if (this.#stopping.signal.aborted) await Promise.all(this.#sessions.map((session) => session.releaseRest()));
     void reaper.stop();
     if (tenure.isAlive()) await this.#leave(tenure);
     else events.emit("InstanceLost", { instance: tenure.id, reason: tenure.reason });

@@ -7,6 +7,8 @@ export interface Sender {
   readonly manyOfKey: boolean;
   /** Publishes at a time. */
   readonly publishesMax: number;
+  /** A publish has several steps, and the sender gives each of them its own time. */
+  readonly keepsTime: boolean;
   /** As a publisher does. */
   readonly publish: Publisher["publish"];
 }
@@ -16,6 +18,7 @@ export function plainSender({ destination, limits }: PipelineContext): Sender {
   return {
     manyOfKey: publisher.capabilities.keyOrderInBatch,
     publishesMax: limits.publishesPerLane,
+    keepsTime: false,
     publish: (batch, report, signal) => publisher.publish(batch, report, signal),
   };
 }

@@ -84,6 +84,22 @@ export class Session implements LaneHost {
     await Promise.all(this.#closing.values());
   }
 
+  /**
+   * For a process that ends: lanes that failed, or were given up, still bear its name, and so do the claims in them.
+   * Nothing of them is on the wire any more, so nobody has to wait until its lease is over. Never rejects.
+   */
+  async releaseRest(): Promise<void> {
+    const { store } = this.#context;
+    try {
+      const { lanes } = await store.survey();
+      const ours = lanes.filter(({ owner }) => owner === this.#tenure.id).map(({ lane }) => lane);
+      const taken = ours.length === 0 ? [] : await store.takeOver(this.#tenure.id, ours);
+      for (const { grant } of taken) await store.release(grant);
+    } catch (error) {
+      this.#troubles.tell(error);
+    }
+  }
+
   /** Looks at once whether lanes became free. */
   balanceSoon(): void {
     this.#balanceWaker.wake();

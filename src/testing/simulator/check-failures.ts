@@ -38,15 +38,15 @@ export function checkClaimedAttempts(simulation: Simulation): void {
   // A process may be stopped after it wrote down what it is about to send; only one that crashes does not get there.
   const stopped = history.disturbances.filter(({ what }) => what !== "crash").length;
   for (const { id, attempts, payload } of [...open.values(), ...closed.values()]) {
+    const fate = history.written.find((written) => written.id === id)?.fate.kind;
+    // What ends the process before it is sent was about to be.
+    if (fate === "crash") continue;
     const sent = sends.get(payload.toString("latin1"))?.length ?? 0;
-    const unsent = isFaulty(history.written.find((written) => written.id === id)) ? 1 : 0;
-    if (attempts > sent + stopped + unsent)
+    const unsent = fate === "unreadable" || fate === "too large" ? 1 : 0;
+    if (attempts > sent + stopped + unsent) {
       history.violate("attempts", `${id} has ${attempts}, and was sent ${sent} times`);
+    }
   }
-}
-
-function isFaulty(event: Written | undefined): boolean {
-  return event?.fate.kind === "unreadable" || event?.fate.kind === "too large";
 }
 
 /** A try is not earlier than the policy, or the destination, said at the failure before it. */

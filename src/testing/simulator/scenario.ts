@@ -122,7 +122,7 @@ export function scenarioOf(seed: number): Scenario {
     isCalm,
     lanes: random.pick([1, 1, 2, 3, 4]),
     durableClaims: random.chance(0.4),
-    claimLeaseMs: claimLeaseOf(random.int(2, 6) * timing.leaseMs, new SeededRandom(seed, 6)),
+    claimLeaseMs: claimLeaseOf(random.int(2, 6) * timing.leaseMs, timing.leaseMs, new SeededRandom(seed, 6)),
     limits: { ...limitsOf(random, isCalm), transactionSize: later.pick([1, 2, 3, 5, 10, 50]) },
     timing,
     brokers: brokersOf(random, routes).map((options) => withTransactions(later, options, seed)),
@@ -142,9 +142,9 @@ export function scenarioOf(seed: number): Scenario {
   };
 }
 
-/** Also much shorter than that of an instance, so that claims are renewed often, some sooner than others. */
-function claimLeaseOf(longMs: number, random: SeededRandom): number {
-  return random.chance(0.5) ? longMs : Math.ceil(longMs * random.between(0.01, 0.2));
+/** Also no longer than that of an instance, so that claims are renewed often, some sooner than others. */
+function claimLeaseOf(longMs: number, leaseMs: number, random: SeededRandom): number {
+  return random.chance(0.5) ? longMs : Math.ceil(leaseMs * random.between(0.5, 1));
 }
 
 /** Each seed has some of the faults and lacks the others: what all of them together would hide comes out. */
