@@ -5,7 +5,7 @@ export type RetryPolicy =
       readonly initialMs: number;
       readonly factor: number;
       readonly maxMs: number;
-      /** Share of the delay that is drawn at random, 0 to 1, so that a crowd of retries spreads out. */
+      /** Share of the delay that is added at random, 0 to 1, so that a crowd of retries spreads out. */
       readonly jitter: number;
       /** The failure with this number is the last one. */
       readonly attemptsMax: number;
@@ -56,7 +56,7 @@ export function delayAfter(policy: RetryPolicy, failures: number, draw: number):
   if (policy.kind === "schedule") return policy.delaysMs[failures - 1] ?? "exhausted";
   if (failures >= policy.attemptsMax) return "exhausted";
   const plainMs = Math.min(policy.maxMs, policy.initialMs * policy.factor ** (failures - 1));
-  return Math.min(policy.maxMs, Math.round(plainMs * (1 - policy.jitter + 2 * policy.jitter * draw)));
+  return Math.min(policy.maxMs, Math.round(plainMs * (1 + policy.jitter * draw)));
 }
 
 /** The longest delay that a policy knows: what `block` waits between its endless tries. */

@@ -52,9 +52,7 @@ function readEvent(row: Row, spec: PipelineSpec): ClaimedEvent {
 }
 
 function headersOf(row: Row, headersMax: number): Headers {
-  const text = row[COLUMN.headers];
-  if (text == null) throw new HeadersError("the headers are null");
-  return readHeaders(text, headersMax);
+  return readHeaders(row[COLUMN.headers] ?? "null", headersMax);
 }
 
 function payloadFault(row: Row, isAbsent: boolean, { payloadBytesMax }: PipelineSpec): Fault | null {

@@ -5,9 +5,9 @@ const NO_HEADERS: Headers = Object.freeze({});
 /** The stored headers are no headers; the message says why. */
 export class HeadersError extends Error {}
 
-/** Headers from the text of a jsonb object. A value that is no string becomes its JSON text. */
+/** Headers from the text of a jsonb object, or of null. A value that is no string becomes its JSON text. */
 export function readHeaders(text: string, headersMax: number): Headers {
-  if (text === "{}") return NO_HEADERS;
+  if (text === "{}" || text === "null") return NO_HEADERS;
   if (text.startsWith("!")) throw new HeadersError(`the headers have ${text.slice(1)} bytes, which is too much`);
   const parsed: unknown = JSON.parse(text);
   if (!isObject(parsed)) throw new HeadersError("the headers are no JSON object");
