@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout } from "node:timers/promises";
+import { setTimeout } from "node:timers/promises"; // why: one case is about a look that takes its time
 import { until } from "../../test/servers/until.ts";
 import type { QueueSource, QueueStore, RunRequest } from "../ports/queue-store.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
