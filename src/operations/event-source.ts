@@ -1,6 +1,7 @@
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { ColumnNames } from "../postgres/column-names.ts";
 import type { EventTable } from "../postgres/event-table.ts";
+import { isLogPlaceSql } from "../postgres/fence.sql.ts";
 import { displayTable, type TableName } from "../postgres/identifiers.ts";
 import { isManagedOutbox } from "../postgres/managed/managed-names.ts";
 import type { Database } from "../postgres/pool.ts";
@@ -152,7 +153,7 @@ async function registeredTables(database: Database): Promise<readonly Registered
   (select json_agg(a.attname) from pg_catalog.pg_attribute a
     join pg_catalog.pg_class c on c.oid = a.attrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     where n.nspname = p.source_schema and c.relname = p.source_table and a.attnum > 0 and not a.attisdropped),
-  (select case when bool_or(l.position ? 'lsn') then 'wal' when bool_or(l.position is not null) then 'table' end
+  (select case when bool_or(l.position ? 'lsn') then 'wal' when bool_or(${isLogPlaceSql("l.position")}) then 'table' end
     from ${lanes} l join ${pipelines} q on q.name = l.pipeline
     where q.source_schema = p.source_schema and q.source_table = p.source_table),
   (select concat(c.oid, ' ', c.xmin, ' ', n.xmin) from pg_catalog.pg_class c

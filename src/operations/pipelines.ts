@@ -1,3 +1,4 @@
+import { isLogPlaceSql } from "../postgres/fence.sql.ts";
 import { displayTable } from "../postgres/identifiers.ts";
 import { isManagedSql } from "../postgres/managed/managed-names.ts";
 import { requireSchema } from "../postgres/migrations/migrate.ts";
@@ -75,10 +76,10 @@ export async function knownPipelines(database: Database): Promise<readonly Known
 
 /** By the form of its places, and of a table by its columns: the relay's schema holds no settings. */
 function logSql({ tables }: Database): string {
-  const ofPipeline = `select from ${tables.lanes} l where l.pipeline = p.name and l.position`;
+  const lanes = `select from ${tables.lanes} l where l.pipeline = p.name and`;
   const table = "to_regclass(format('%I.%I', p.source_schema, p.source_table))";
-  return `case when exists (${ofPipeline} ? 'lsn') then 'wal' when ${isManagedSql(table)} then 'managed'
-    when exists (${ofPipeline} is not null) then 'tail' end`;
+  return `case when exists (${lanes} l.position ? 'lsn') then 'wal' when ${isManagedSql(table)} then 'managed'
+    when exists (${lanes} ${isLogPlaceSql("l.position")}) then 'tail' end`;
 }
 
 /** `audit` of `shop.log@audit->kafka`. */
