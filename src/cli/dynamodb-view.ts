@@ -114,6 +114,7 @@ export class DynamoDbView implements HttpFaces {
       databaseName: "dynamodb",
       broken: this.#condition.brokenSources(),
       circuits: this.#condition.openCircuits(),
+      brakedLanes: this.#condition.brakedLanes(),
       unreachable,
       backlog,
       remarks: [],

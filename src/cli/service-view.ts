@@ -130,6 +130,7 @@ export class ServiceView implements ProbeFaces, OverviewFaces {
       database,
       broken: this.#condition.brokenSources(),
       circuits: this.#condition.openCircuits(),
+      brakedLanes: this.#condition.brakedLanes(),
       unreachable,
       backlog,
       remarks: this.#engine === null ? ["there is no table to read yet"] : [],

@@ -72,10 +72,39 @@ test("a probe's success closes it and forgets the failures", () => {
   assert.deepEqual(circuit.admission(400), { admits: "none", waitMs: 100 });
 });
 
-test("a destination that asks for more time gets it", () => {
+test("H1 a destination that says when to come again is asked then, not sooner and hardly later", () => {
+  for (const afterMs of [200, 5_000]) {
+    const circuit = new Circuit(POLICY);
+    circuit.fail(0, "429", { draw: 0, probe: false, afterMs });
+    assert.deepEqual(circuit.admission(0), { admits: "none", waitMs: afterMs });
+    for (let probe = 1; probe < 10; probe++) {
+      const nowMs = probe * 10_000;
+      circuit.beginProbe();
+      circuit.fail(nowMs, "429", { draw: 0.999, probe: true, afterMs });
+      const admission = circuit.admission(nowMs);
+      assert.ok(admission.admits === "none" && admission.waitMs >= afterMs && admission.waitMs < 1.1 * afterMs);
+    }
+  }
+});
+
+test("H1 nobody is asked without a pause, and who asks for more time while it is open gets it", () => {
   const circuit = new Circuit(POLICY);
-  circuit.fail(0, "429", { draw, probe: false, afterMs: 5_000 });
-  assert.deepEqual(circuit.admission(0), { admits: "none", waitMs: 5_000 });
+  circuit.fail(0, "503", { draw: 0, probe: false, afterMs: 0 });
+  assert.deepEqual(circuit.admission(0), { admits: "none", waitMs: 100 });
+  circuit.fail(10, "503", { draw: 0, probe: false, afterMs: 2_000 });
+  assert.deepEqual(circuit.admission(10), { admits: "none", waitMs: 2_000 });
+});
+
+test("H1 each failed probe lets more keys try next time, and of those that try together the first failure counts", () => {
+  const circuit = opened();
+  const keys: number[] = [];
+  for (let nowMs = 100, probe = 0; probe < 8; probe++, nowMs += 10_000) {
+    keys.push(circuit.probeKeys);
+    circuit.beginProbe();
+    for (let key = 0; key < 5; key++) circuit.fail(nowMs, "no", { draw, probe: true });
+  }
+  assert.deepEqual(keys, [1, 2, 4, 8, 16, 32, 64, 64]);
+  assert.equal(circuit.succeed({ probe: true }), true);
 });
 
 test("the draw spreads the probes of many instances by a quarter to each side", () => {

@@ -1,8 +1,9 @@
 import { codeOf } from "./errors.ts";
 
 /**
- * How far an error reaches. Only an error of scope `event` spends the event's attempts; `topic` and `destination`
- * open a circuit instead, because a retry of this event alone would tell nothing new.
+ * How far an error reaches. An error of scope `event` spends the event's attempts; `topic` and `destination` open a
+ * circuit instead, because a retry of this event alone would tell nothing new. Where others keep getting through, the
+ * engine holds them against the event after all.
  */
 export type Scope = "event" | "topic" | "destination";
 
@@ -23,15 +24,19 @@ export type Outcome =
       readonly scope: Scope;
       readonly reason: string;
       readonly afterMs?: number;
+      /** True when no event can be at fault: nothing was sent, or a part of the destination is down. */
+      readonly isOutside?: boolean;
     })
   | (FailureDetail & { readonly kind: "rejected"; readonly scope: "event"; readonly reason: string });
+
+type RetryDetail = FailureDetail & { scope?: Scope; afterMs?: number; isOutside?: boolean };
 
 export type Failed = Exclude<Outcome, { readonly kind: "delivered" }>;
 
 export const delivered: Outcome = { kind: "delivered" };
 export const skipped: Outcome = { kind: "skipped" };
 
-export function retry(reason: string, options: FailureDetail & { scope?: Scope; afterMs?: number } = {}): Failed {
+export function retry(reason: string, options: RetryDetail = {}): Failed {
   const { scope = "event", ...detail } = options;
   return { kind: "retry", scope, reason, ...detail };
 }

@@ -14,6 +14,7 @@ export const FACTS: HealthFacts = {
   pollIntervalMs: 500,
   broken: [],
   circuits: [],
+  brakedLanes: [],
   unreachable: [],
   backlog: [],
   remarks: [],

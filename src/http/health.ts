@@ -1,5 +1,5 @@
 import type { BacklogFigures } from "../telemetry/backlog-watch.ts";
-import type { BrokenSource, OpenCircuit } from "../telemetry/condition.ts";
+import type { BrakedLane, BrokenSource, OpenCircuit } from "../telemetry/condition.ts";
 import type { DatabaseState } from "./database-check.ts";
 
 /** What is known at one moment. */
@@ -15,6 +15,8 @@ export interface HealthFacts {
   readonly pollIntervalMs: number;
   readonly broken: readonly BrokenSource[];
   readonly circuits: readonly OpenCircuit[];
+  /** Lanes that take nothing new. */
+  readonly brakedLanes: readonly BrakedLane[];
   /** Brokers that cannot be reached although no event has noticed. */
   readonly unreachable: readonly string[];
   readonly backlog: readonly BacklogFigures[];
@@ -107,6 +109,11 @@ function partialProblems(facts: HealthFacts): Problem[] {
   return [
     ...facts.broken.map(({ pipeline, reason }): Problem => ({ part: "source", name: pipeline, reason })),
     ...circuits,
+    ...facts.brakedLanes.map(({ holds, lane, pipeline }): Problem => {
+      const advice = "replay or discard its dead letters, or find out why so many events fail";
+      const reason = `lane ${lane} takes no new events: ${holds} failed events keep others waiting; ${advice}`;
+      return { part: "relay", name: pipeline, reason };
+    }),
     ...facts.unreachable
       .filter((name) => !isTold(name))
       .map((name): Problem => ({ part: "destination", name, reason: "none of its brokers can be reached" })),

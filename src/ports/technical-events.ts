@@ -105,7 +105,9 @@ export interface TechnicalEventMap {
     readonly stack?: string | null;
   };
   /** A lane has so many holds that it takes nothing new. */
+  /** So many events of the lane failed and keep others waiting that it takes nothing new. */
   LaneBraked: { readonly pipeline: string; readonly lane: number; readonly holds: number };
+  LaneUnbraked: { readonly pipeline: string; readonly lane: number };
   CircuitOpened: {
     readonly destination: string;
     readonly topic: string | null;

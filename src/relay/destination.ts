@@ -1,3 +1,4 @@
+import { type Blame, BlameBook, type Suspect } from "../core/blame.ts";
 import { Brake } from "../core/brake.ts";
 import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts";
 import type { Clock, Random } from "../core/clock.ts";
@@ -7,13 +8,9 @@ import { rotated } from "../core/rotated.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import { RateGate } from "./rate-gate.ts";
+import { TopicCircuits } from "./topic-circuits.ts";
 
 type Unsubscribe = () => void;
-
-/** Topics with an open circuit; more than these are no longer single bad topics. */
-const TOPIC_CIRCUITS_MAX = 1_000;
-
-const ALL: Admission = { admits: "all" };
 
 interface DestinationOptions {
   readonly name: string;
@@ -40,7 +37,8 @@ export class Destination {
   readonly publisher: Publisher;
   readonly #options: DestinationOptions;
   readonly #circuit: Circuit;
-  readonly #topics = new Map<string, { circuit: Circuit; types: Set<string> }>();
+  readonly #topics: TopicCircuits;
+  readonly #blame = new BlameBook();
   readonly #brake: Brake;
   readonly #rate: RateGate;
   readonly #wakers = new Set<() => void>();
@@ -54,6 +52,7 @@ export class Destination {
     this.publisher = options.publisher;
     this.#options = options;
     this.#circuit = new Circuit(options.circuit);
+    this.#topics = new TopicCircuits(options.circuit, this.#probesTogether);
     this.#brake = new Brake(options.limits.failuresInRowMax);
     this.#rate = new RateGate({ clock: options.clock, signal: this.#closed.signal, wake: () => this.#wake() });
     this.#rate.limitTo(options.ratePerSecond ?? null);
@@ -73,6 +72,16 @@ export class Destination {
     return this.#circuit.isOpen;
   }
 
+  /** True when it takes nothing, and that is not the fault of a single event as far as can be told by now. */
+  get isUnreachable(): boolean {
+    return this.#circuit.hasGivenUp(this.#now());
+  }
+
+  /** True while it, or one of its topics, takes nothing but probes. */
+  get isProbing(): boolean {
+    return this.isOpen || this.#topics.any;
+  }
+
   /** How many of so many events its rate allows now. Whoever gets none is woken when there is room again. */
   allowance(wanted: number): number {
     return this.#rate.allowance(wanted);
@@ -81,6 +90,11 @@ export class Destination {
   /** Of an allowance, what was not sent. */
   giveBack(count: number): void {
     this.#rate.giveBack(count);
+  }
+
+  /** How many keys a probe tries. In a transaction one of them would spoil it for the others. */
+  get probeKeys(): number {
+    return this.#probesTogether ? this.#circuit.probeKeys : 1;
   }
 
   beginProbe(): void {
@@ -98,41 +112,63 @@ export class Destination {
   }
 
   topicAdmission(topic: string): Admission {
-    if (this.#topics.size === 0) return ALL;
-    return this.#topics.get(topic)?.circuit.admission(this.#now()) ?? ALL;
+    return this.#topics.admission(topic, this.#now());
   }
 
   beginTopicProbe(topic: string): void {
-    this.#topics.get(topic)?.circuit.beginProbe();
+    this.#topics.get(topic)?.beginProbe();
   }
 
   cancelTopicProbe(topic: string): void {
-    this.#topics.get(topic)?.circuit.cancelProbe();
+    this.#topics.get(topic)?.cancelProbe();
   }
 
   /** Topics that take nothing at present, or did not when last asked. */
   openTopics(): string[] {
-    return [...this.#topics.keys()];
+    return this.#topics.names();
   }
 
   /** Types that are known to lead to a topic which takes nothing now. */
   blockedTypes(): string[] {
-    const blocked: string[] = [];
-    for (const { circuit, types } of this.#topics.values()) {
-      if (circuit.admission(this.#now()).admits === "none") blocked.push(...types);
-    }
-    return blocked;
+    return this.#topics.blockedTypes(this.#now());
   }
 
-  delivered(topic: string, probe: boolean): void {
+  /** Whether the topic, or (null) the destination as a whole, takes nothing but probes. */
+  isClosedTo(topic: string | null): boolean {
+    return topic === null ? this.isOpen : this.#topics.get(topic) !== undefined;
+  }
+
+  /** Until the next probe of the topic or (null) of the destination; 0 when it may go now. */
+  untilProbeMs(topic: string | null): number {
+    const admission = (topic === null ? this.#circuit : this.#topics.get(topic))?.admission(this.#now());
+    return admission?.admits === "none" ? admission.waitMs : 0;
+  }
+
+  delivered(event: Suspect, topic: string, probe: boolean): void {
     this.#lastAnswerMs = this.#now();
     this.#brake.succeeded();
+    this.#blame.delivered(event, topic);
     this.#closeTopic(topic);
     if (this.#circuit.succeed({ probe })) {
       this.#braked = false;
       this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
       this.#wake();
     }
+  }
+
+  /** The event failed, and the answer names the topic or (null) the destination: whom it is held against. */
+  blameFor(event: Suspect, topic: string | null): Blame {
+    return this.#blame.failed(event, topic);
+  }
+
+  /** How often the event failed in a row while others got through. */
+  lonelyFailures(event: Suspect): number {
+    return this.#blame.lonelyFailures(event);
+  }
+
+  /** True when others make better probes. */
+  hasFailed(event: Suspect): boolean {
+    return this.#blame.hasFailed(event);
   }
 
   /** It gave an answer, though nothing was delivered: enough to end an outage, not to release the brake. */
@@ -150,32 +186,25 @@ export class Destination {
   failed(reason: string, options: FailureOptions): void {
     const { probe, afterMs, error } = options;
     const draw = this.#options.random.next();
-    const opened = this.#circuit.fail(this.#now(), reason, {
-      draw,
-      probe,
-      ...(afterMs === undefined ? {} : { afterMs }),
-    });
+    const opened = this.#circuit.fail(this.#now(), reason, { draw, probe, afterMs });
     if (opened) this.#opened(null, reason, error);
     if (opened || probe) this.#wakeLater(this.#circuit);
   }
 
-  /** One topic takes nothing. `type` is the event type that was to go there. */
-  topicFailed(topic: string, type: string, reason: string, options: FailureOptions): void {
+  /**
+   * One topic takes nothing. `type` is the event type that was to go there. False: too many topics have failed for one
+   * more circuit.
+   */
+  topicFailed(topic: string, type: string, reason: string, options: FailureOptions): boolean {
     const { probe, afterMs, error } = options;
     this.#lastAnswerMs = this.#now();
-    const known = this.#topics.get(topic);
-    if (known === undefined && this.#topics.size >= TOPIC_CIRCUITS_MAX) {
-      this.failed(reason, { probe: false, afterMs, error });
-      return;
-    }
-    const guard = known ?? { circuit: new Circuit(this.#options.circuit), types: new Set<string>() };
-    this.#topics.set(topic, guard);
-    guard.types.add(type);
-    const wasOpen = guard.circuit.isOpen;
+    const circuit = this.#topics.guard(topic, type);
+    if (circuit === null) return false;
     const draw = this.#options.random.next();
-    guard.circuit.fail(this.#now(), reason, { draw, probe, ...(afterMs === undefined ? {} : { afterMs }) });
-    if (!wasOpen) this.#opened(topic, reason, error);
-    if (!wasOpen || probe) this.#wakeLater(guard.circuit);
+    const opened = circuit.fail(this.#now(), reason, { draw, probe, afterMs });
+    if (opened) this.#opened(topic, reason, error);
+    if (opened || probe) this.#wakeLater(circuit);
+    return true;
   }
 
   /**
@@ -200,6 +229,11 @@ export class Destination {
     return true;
   }
 
+  /** True when the event may be what makes others fail that are sent with it. */
+  goesAlone(event: Suspect): boolean {
+    return this.#blame.goesAlone(event);
+  }
+
   async close(): Promise<void> {
     this.#closed.abort();
     await this.publisher.close();
@@ -210,7 +244,7 @@ export class Destination {
   }
 
   #closeTopic(topic: string): void {
-    if (this.#topics.size === 0 || !this.#topics.delete(topic)) return;
+    if (!this.#topics.close(topic)) return;
     this.#options.events.emit("CircuitClosed", { destination: this.name, topic });
     this.#wake();
   }
@@ -229,6 +263,10 @@ export class Destination {
     queueMicrotask(() => {
       for (const waker of rotated([...this.#wakers], this.#wakes++)) waker();
     });
+  }
+
+  get #probesTogether(): boolean {
+    return this.publisher.transactions === undefined;
   }
 
   #now(): number {

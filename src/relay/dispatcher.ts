@@ -54,8 +54,11 @@ export class Dispatcher {
     this.#listener = listener;
   }
 
-  /** Sends as much as may be sent now. Cheap and legal at any time. */
-  pump(): void {
+  /**
+   * Sends as much as may be sent now. Cheap and legal at any time. What failed with the topic or the destination is no
+   * probe, unless `withFailed` says that there is nothing better.
+   */
+  pump(withFailed = false): void {
     const { destination } = this.#context;
     const { limit } = this.#listener;
     while (this.#queue.waiting > 0 && this.#publishes.size < this.#sender.publishesMax) {
@@ -63,15 +66,22 @@ export class Dispatcher {
       const { admits } = destination.admission();
       if (admits === "none") return;
       const probe = admits === "probe";
-      const permitted = limit.allowance(probe ? 1 : this.#listener.publishSize());
+      const publishSize = this.#listener.publishSize();
+      const permitted = limit.allowance(probe ? Math.min(destination.probeKeys, publishSize) : publishSize);
       const size = destination.allowance(permitted);
-      const entries = size > 0 ? this.#queue.take(size, this.#sender.manyOfKey) : [];
+      const entries = size > 0 ? this.#take(size, probe, withFailed) : [];
       destination.giveBack(size - entries.length);
       limit.giveBack(permitted - entries.length);
       if (entries.length === 0) return;
       if (probe) destination.beginProbe();
       this.#start(entries, probe);
     }
+  }
+
+  /** A probe takes one event of each key: more of them would tell nothing. */
+  #take(size: number, probe: boolean, withFailed: boolean): Entry[] {
+    if (!probe) return this.#queue.take(size, this.#sender.manyOfKey);
+    return this.#queue.take(size, false, ({ hasFailed, silences }) => withFailed || (!hasFailed && silences === 0));
   }
 
   /** Resolves when no publish is under way. */

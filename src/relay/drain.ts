@@ -40,12 +40,14 @@ export async function drained({ clock, timing, instances, destinations }: DrainP
     const elapsedMs = clock.monotonicMs() - startedMs;
     const sessions = instances.flatMap((instance) => instance.sessions());
     const absent = instances.filter((instance) => instance.sessions().length === 0);
-    const unreachable = destinations.filter((destination) => destination.isOpen);
+    const unreachable = destinations.filter((destination) => destination.isUnreachable);
     const broken = sessions.filter((session) => session.isBrokenFor(patienceMs));
     const paused = sessions.filter((session) => session.isPaused);
     const isAble = (it: Session) => !unreachable.includes(it.destination) && !broken.includes(it);
     const able = sessions.filter(isAble);
-    const isAtRest = able.every((session) => session.isAtRest) && (absent.length === 0 || elapsedMs >= patienceMs);
+    // One that is closed and has not given up yet still finds out whether others get through.
+    const isQuiet = (it: Session) => it.isAtRest && !it.destination.isOpen;
+    const isAtRest = able.every(isQuiet) && (absent.length === 0 || elapsedMs >= patienceMs);
     const elsewhere = isAtRest ? await waitingElsewhere(able.filter((it) => !it.isPaused)) : 0;
     if (isAtRest && (elsewhere === 0 || elapsedMs >= leaseMs)) {
       const holds = sessions.flatMap((session) => session.lanes().map((lane) => lane.holds.count()));

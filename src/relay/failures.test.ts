@@ -7,39 +7,9 @@ import type { Grant, PipelineSpec, QueueStore } from "../ports/queue-store.ts";
 import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { defineIntentRelay, intentRoute } from "../routing/intent-relay.ts";
-import type { Route } from "../routing/routes.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
-import { createRelay, type RelayOptions } from "./relay.ts";
-
-const QUICK = {
-  leaseMs: 2_000,
-  leaseMarginMs: 400,
-  pollIntervalMs: 20,
-  publishTimeoutMs: 300,
-  balanceMs: 50,
-  reviewMs: 50,
-  unroutedMs: 50,
-  circuitInitialMs: 20,
-  circuitMaxMs: 100,
-};
-const ids = (messages: readonly { event: { id: string } }[]) => messages.map((message) => message.event.id);
-
-function stage(route: Partial<Route> = {}, options: Partial<RelayOptions> = {}) {
-  const source = memorySource();
-  const publisher = memoryPublisher({ keyOrderInBatch: false });
-  const relay = createRelay({
-    sources: [source],
-    destinations: { out: publisher },
-    routes: [{ destination: "out", retry: schedule([20, 20]), ...route }],
-    timing: QUICK,
-    ...options,
-  });
-  const told: TechnicalEvent[] = [];
-  relay.onAny((event) => told.push(event));
-  const insert = (key: string | null, ...names: string[]) =>
-    source.insert(...names.map((id) => ({ id, type: "t", key, payload: id })));
-  return { source, publisher, relay, told, insert, of: (name: string) => told.filter((event) => event.name === name) };
-}
+import { ids, QUICK, stage } from "./failure-stage.test.ts";
+import { createRelay } from "./relay.ts";
 
 test("F2 park: a dead head keeps its followers waiting, other keys and events without a key go on", async () => {
   const { source, publisher, relay, insert } = stage();
@@ -366,3 +336,32 @@ function slowToAnswer(store: QueueStore): QueueStore {
     },
   });
 }
+
+test("H7 dead letters that keep nobody waiting do not brake a lane", async () => {
+  const limits = { holdsPerLaneMax: 5, failuresInRowMax: 1_000 };
+  const { source, publisher, relay, insert, of } = stage({ onExhausted: "skip" }, { limits, lanes: 1 });
+  await using _ = relay;
+  publisher.respond(({ event }) => (event.id.startsWith("bad") ? rejected("no") : { kind: "delivered" }));
+  for (let i = 0; i < 20; i += 1) insert(i % 2 === 0 ? `k${i}` : null, `bad${i}`);
+  await relay.start();
+  await until("all are dead", () => source.deadLetters().length === 20);
+  insert("k0", "good1");
+  await publisher.arrived(1);
+  assert.deepEqual(of("LaneBraked"), []);
+});
+
+test("H7 a lane with too many events that keep others waiting tells so, and tells when it takes new events again", async () => {
+  const limits = { holdsPerLaneMax: 5, failuresInRowMax: 1_000 };
+  const { source, publisher, relay, insert, of } = stage({}, { limits, lanes: 1 });
+  await using _ = relay;
+  publisher.respond(({ event }) => (event.id.startsWith("bad") ? rejected("no") : { kind: "delivered" }));
+  for (let i = 0; i < 5; i += 1) insert(`k${i}`, `bad${i}`);
+  await relay.start();
+  await until("the lane is braked", () => of("LaneBraked").length === 1);
+  insert("other", "good1");
+  publisher.respond(null);
+  for (let i = 0; i < 5; i += 1) source.replay(`bad${i}`);
+  await until("it is told", () => of("LaneUnbraked").length === 1);
+  await publisher.arrived(6);
+  assert.equal(of("LaneBraked").length, 1);
+});

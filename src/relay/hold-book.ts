@@ -11,10 +11,15 @@ export interface KeptHold {
   dueAtMs: number;
   /** When it was first met with silence, as far as this process knows. */
   readonly silentSinceMs: number | null;
-  /** It makes room for others, so that they find out whether the destination is alive. */
-  readonly isSetAside: boolean;
+  /** It makes room for others, so that they find out whether the topic or the destination is alive; null: it does not. */
+  readonly waitsFor: Circle | null;
   /** Delivered, and its row could not be marked. */
   readonly unmarked?: Unmarked | undefined;
+}
+
+/** How far a failure reaches: one topic, or (null) the whole destination. */
+export interface Circle {
+  readonly topic: string | null;
 }
 
 /** What a lane knows of its failing events: which keys wait, and what is to be tried when. */
@@ -22,9 +27,15 @@ export class HoldBook {
   readonly #holds = new Map<string, KeptHold>();
   readonly #parkedKeys = new Map<string, number>();
   readonly #claimed = new Set<string>();
+  #idle = 0;
 
   get size(): number {
     return this.#holds.size;
+  }
+
+  /** Without the dead ones that keep nobody waiting: those are done with, however many they are. */
+  get burdens(): number {
+    return this.#holds.size - this.#idle;
   }
 
   get(id: string): KeptHold | undefined {
@@ -48,6 +59,7 @@ export class HoldBook {
   put(hold: KeptHold): void {
     this.remove(hold.id);
     this.#holds.set(hold.id, hold);
+    if (isIdle(hold)) this.#idle += 1;
     if (hold.parks && hold.key !== null) {
       this.#parkedKeys.set(hold.key, (this.#parkedKeys.get(hold.key) ?? 0) + 1);
     }
@@ -58,6 +70,7 @@ export class HoldBook {
     this.#claimed.delete(id);
     if (hold === undefined) return undefined;
     this.#holds.delete(id);
+    if (isIdle(hold)) this.#idle -= 1;
     if (hold.parks && hold.key !== null) {
       const left = (this.#parkedKeys.get(hold.key) ?? 1) - 1;
       if (left === 0) this.#parkedKeys.delete(hold.key);
@@ -83,7 +96,7 @@ export class HoldBook {
   takeUp(holds: readonly Hold[], nowMs: number, isInFlight: (id: string) => boolean): void {
     for (const hold of holds) {
       if (this.#claimed.has(hold.id) || isInFlight(hold.id)) continue;
-      this.put(keep(hold, nowMs, this.get(hold.id)?.silentSinceMs ?? null));
+      this.put(keep(hold, nowMs, this.get(hold.id)));
     }
   }
 
@@ -103,10 +116,11 @@ export class HoldBook {
     if (hold !== undefined) hold.dueAtMs = Math.max(hold.dueAtMs, untilMs);
   }
 
-  /** The destination is alive: what was set aside is due as soon as it is written. */
-  recallSetAside(nowMs: number): void {
+  /** What was set aside is due as soon as what it waits for is alive, and its hold written. */
+  recallSetAside(nowMs: number, isAlive: (circle: Circle) => boolean): void {
     for (const hold of this.#holds.values()) {
-      if (hold.isSetAside && Number.isFinite(hold.dueAtMs)) hold.dueAtMs = Math.min(hold.dueAtMs, nowMs);
+      if (hold.waitsFor === null || !Number.isFinite(hold.dueAtMs) || !isAlive(hold.waitsFor)) continue;
+      hold.dueAtMs = Math.min(hold.dueAtMs, nowMs);
     }
   }
 
@@ -124,11 +138,16 @@ export class HoldBook {
   }
 }
 
-function keep(hold: Hold, nowMs: number, silentSinceMs: number | null): KeptHold {
-  const { id, key, parks, attempts, crashes } = hold;
-  const dueAtMs = nowMs + (hold.dueInMs ?? 0);
-  const { unmarked } = hold;
+function isIdle({ dead, key, parks }: KeptHold): boolean {
+  return dead && (!parks || key === null);
+}
+
+/** In the source a set-aside event is due soon: only here it is known what it waits for. */
+function keep(hold: Hold, nowMs: number, known: KeptHold | undefined): KeptHold {
+  const { id, key, parks, attempts, crashes, unmarked } = hold;
   // What was delivered is never due again, whatever becomes of its row.
   const dead = hold.state === "dead" || unmarked !== undefined;
-  return { id, key, dead, parks, attempts, crashes, dueAtMs, silentSinceMs, isSetAside: false, unmarked };
+  const { silentSinceMs = null, waitsFor = null } = known ?? {};
+  const dueAtMs = Math.max(nowMs + (hold.dueInMs ?? 0), waitsFor === null ? 0 : known!.dueAtMs);
+  return { id, key, dead, parks, attempts, crashes, dueAtMs, silentSinceMs, waitsFor, unmarked };
 }

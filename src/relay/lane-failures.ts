@@ -1,9 +1,10 @@
+import type { Suspect } from "../core/blame.ts";
 import type { Failed } from "../core/outcome.ts";
 import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Attempt } from "./dispatcher.ts";
 import { nextAfterFailure } from "./failure-rule.ts";
-import type { HoldBook, KeptHold } from "./hold-book.ts";
+import type { Circle, HoldBook, KeptHold } from "./hold-book.ts";
 import type { IntentReports } from "./intent-reports.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
 import type { Settler } from "./settler.ts";
@@ -11,9 +12,6 @@ import { policyFor } from "./translation.ts";
 
 /** So often an event may go without an answer in a row before it makes room for others. */
 const SILENCES_MAX = 2;
-/** It is tried again when the circuit had time for so many probes by others. */
-const SET_ASIDE_PROBES = 10;
-
 /** A circuit decides when it is tried again. */
 const BY_CIRCUIT = { retryInMs: null, isDead: false };
 
@@ -54,8 +52,7 @@ export class LaneFailures {
     }
     if (outcome.kind === "skipped") this.#notJudged(entries, attempt);
     else if (outcome.scope === "event") this.#eventFailed(entry, entries.slice(1), outcome, attempt);
-    else if (outcome.scope === "topic") this.#topicFailed(entries, outcome, attempt);
-    else this.#destinationFailed(entries, outcome, attempt);
+    else this.#sharedFailure(entries, outcome, attempt);
   }
 
   /** The failure is written: from now on its hold counts. */
@@ -71,6 +68,16 @@ export class LaneFailures {
     reports.deadLettered(failure, next.parks, { entry, note: dead.find((note) => note.id === id) });
   }
 
+  /** An event that ended the process each time it was sent: it is not sent again. */
+  bury(poison: Failure): void {
+    const { holds, settler } = this.#parts;
+    const { id, key, attempts } = poison;
+    const crashes = holds.get(id)?.crashes ?? 0;
+    const fresh = { dueAtMs: 0, silentSinceMs: null, waitsFor: null };
+    holds.put({ id, key, dead: true, parks: true, attempts, crashes, ...fresh });
+    settler.failed(poison);
+  }
+
   /** Failures so far. */
   attemptsOf(entry: Entry): number {
     return Math.max(entry.event.failures, this.#parts.holds.get(entry.event.id)?.attempts ?? 0);
@@ -83,35 +90,78 @@ export class LaneFailures {
     if (attempt.probe) context.destination.cancelProbe();
   }
 
-  #destinationFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
-    const { context, queue, reports } = this.#parts;
-    for (const entry of entries) reports.failed(entry, outcome, attempt, this.attemptsOf(entry) + 1, BY_CIRCUIT);
-    if (entries[0]!.silences < SILENCES_MAX) queue.putBack(entries);
-    else this.#setAside(entries[0]!, entries.slice(1), outcome.reason);
-    const afterMs = (outcome as Retry).afterMs;
-    context.destination.failed(outcome.reason, { probe: attempt.probe, afterMs, error: outcome.error });
+  /**
+   * The answer names the topic or the destination. It may be meant for this event alone all the same: so it never
+   * probes twice in a row while others could, and once others get through it fails on its own account.
+   */
+  #sharedFailure(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
+    const { context, reports } = this.#parts;
+    const { destination } = context;
+    const [entry, ...followers] = entries as [Entry, ...Entry[]];
+    const topic = outcome.scope === "topic" ? entry.message!.topic : null;
+    const wasProbe = topic === null ? attempt.probe : entry.topicProbe;
+    const isProbe = wasProbe && destination.isClosedTo(topic);
+    const blame = destination.blameFor(this.#suspect(entry), topic);
+    entry.hasFailed = true;
+    entry.isAlone ||= destination.goesAlone(this.#suspect(entry));
+    if (!isProbe && blame === "event" && !isOutside(outcome)) {
+      this.#eventFailed(entry, followers, outcome, { ...attempt, probe: false });
+      return;
+    }
+    for (const told of topic === null ? entries : [entry]) {
+      reports.failed(told, outcome, attempt, this.attemptsOf(told) + 1, BY_CIRCUIT);
+    }
+    if (isProbe || blame === "everyone") this.#closeTo(topic, entries, outcome, { attempt, isProbe });
+    else this.#waitAlone(entry, followers, outcome);
+    if (topic !== null && attempt.probe) destination.cancelProbe();
+  }
+
+  #closeTo(
+    topic: string | null,
+    entries: readonly Entry[],
+    outcome: EventFailure,
+    { attempt, isProbe }: { attempt: Attempt; isProbe: boolean },
+  ): void {
+    const { context, handBack, queue } = this.#parts;
+    const { destination } = context;
+    const [entry, ...followers] = entries as [Entry, ...Entry[]];
+    const { event } = entry;
+    const how = { probe: isProbe, afterMs: (outcome as Retry).afterMs, error: outcome.error };
+    if (topic !== null && !destination.topicFailed(topic, event.type, outcome.reason, how)) {
+      this.#waitAlone(entry, followers, outcome);
+      return;
+    }
+    if (isProbe || entry.silences >= SILENCES_MAX) this.#setAside(entry, followers, outcome.reason, { topic });
+    else if (topic === null) queue.putBack(entries);
+    if (topic === null) {
+      destination.failed(outcome.reason, { ...how, probe: attempt.probe && isProbe });
+      return;
+    }
+    const waiting = isProbe ? [] : [...entries, ...(event.key === null ? [] : queue.dropKey(event.key))];
+    const others = queue.dropLinesWith(({ message }) => message?.topic === topic);
+    handBack([...waiting, ...others]);
   }
 
   /** Nobody knows whose fault it is: the event makes room for others to find out, and no attempt is spent. */
-  #setAside(entry: Entry, followers: readonly Entry[], reason: string): void {
+  #setAside(entry: Entry, followers: readonly Entry[], reason: string, waitsFor: Circle): void {
     const delayMs = this.#parts.context.timing.circuitInitialMs;
-    this.#hold(entry, followers, { attempts: this.attemptsOf(entry), reason, next: { kind: "retry", delayMs } }, true);
+    const failure = { attempts: this.attemptsOf(entry), reason, next: { kind: "retry", delayMs } } as const;
+    this.#hold(entry, followers, failure, waitsFor);
   }
 
-  #topicFailed(entries: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
-    const { context, handBack, queue, reports } = this.#parts;
-    const { event, message, topicProbe } = entries[0]!;
-    const topic = message!.topic;
-    reports.failed(entries[0]!, outcome, attempt, this.attemptsOf(entries[0]!) + 1, BY_CIRCUIT);
-    context.destination.topicFailed(topic, event.type, outcome.reason, {
-      probe: topicProbe,
-      afterMs: (outcome as Retry).afterMs,
-      error: outcome.error,
-    });
-    if (attempt.probe) context.destination.cancelProbe();
-    const waiting = event.key === null ? [] : queue.dropKey(event.key);
-    const others = queue.dropLinesWith((entry) => entry.message?.topic === topic);
-    handBack([...entries, ...waiting, ...others]);
+  /** Others got through: it is tried again without them waiting for it, and no attempt is spent yet. */
+  #waitAlone(entry: Entry, followers: readonly Entry[], outcome: EventFailure): void {
+    const { destination, timing } = this.#parts.context;
+    const { circuitInitialMs, circuitMaxMs } = timing;
+    const failures = destination.lonelyFailures(this.#suspect(entry));
+    const pauseMs = Math.min(circuitMaxMs, circuitInitialMs * 2 ** failures);
+    const delayMs = Math.max(pauseMs, (outcome as Retry).afterMs ?? 0);
+    const { reason } = outcome;
+    this.#hold(entry, followers, { attempts: this.attemptsOf(entry), reason, next: { kind: "retry", delayMs } });
+  }
+
+  #suspect({ event }: Entry): Suspect {
+    return { pipeline: this.#parts.context.name, id: event.id };
   }
 
   #eventFailed(entry: Entry, followers: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
@@ -120,7 +170,7 @@ export class LaneFailures {
     const counts = entry.fault !== null || destination.eventFailed(entry.event.id, outcome.reason, attempt.probe);
     if (!counts) {
       reports.recordFailed(entry, outcome, attempt, this.attemptsOf(entry) + 1);
-      this.#setAside(entry, followers, outcome.reason);
+      this.#setAside(entry, followers, outcome.reason, { topic: null });
       return;
     }
     const attempts = this.attemptsOf(entry) + 1;
@@ -134,7 +184,7 @@ export class LaneFailures {
     entry: Entry,
     followers: readonly Entry[],
     failure: Pick<Failure, "attempts" | "reason" | "next">,
-    isSetAside = false,
+    waitsFor: Circle | null = null,
   ): void {
     const { handBack, holds, queue, settler } = this.#parts;
     const { id, key } = entry.event;
@@ -144,14 +194,23 @@ export class LaneFailures {
     // Not due, and nothing of its key may pass, before it is written: a hold must never be ahead of its row.
     const dueAtMs = Number.POSITIVE_INFINITY;
     const dead = next.kind === "dead";
-    holds.put({ id, key, dead, parks: true, attempts, crashes, dueAtMs, silentSinceMs, isSetAside });
+    holds.put({ id, key, dead, parks: true, attempts, crashes, dueAtMs, silentSinceMs, waitsFor });
     handBack([...followers, ...(key === null ? [] : queue.dropKey(key))]);
     settler.failed({ id, key, ...failure });
   }
 
-  /** In the database a set-aside event is due soon; here it waits until the circuit has closed, or for long. */
-  #delayOf({ isSetAside }: KeptHold, delayMs: number): number {
+  /**
+   * In the database a set-aside event is due soon; here not before the next probe, and a little later: new events go
+   * first, then those that were set aside before.
+   */
+  #delayOf({ waitsFor }: KeptHold, delayMs: number): number {
     const { destination, timing } = this.#parts.context;
-    return isSetAside && destination.isOpen ? SET_ASIDE_PROBES * timing.circuitMaxMs : delayMs;
+    if (waitsFor === null || !destination.isClosedTo(waitsFor.topic)) return delayMs;
+    return destination.untilProbeMs(waitsFor.topic) + 2 * timing.pollIntervalMs;
   }
+}
+
+/** It is certain that no event is at fault: nothing was sent, or a part of the destination is down. */
+function isOutside(outcome: EventFailure): boolean {
+  return outcome.kind === "retry" && outcome.isOutside === true;
 }

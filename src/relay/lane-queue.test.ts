@@ -21,6 +21,7 @@ function entry(key: string | null, fault: string | null = null): Entry {
     silences: 0,
     silentSinceMs: null,
     isAlone: false,
+    hasFailed: false,
     line: null,
   };
 }

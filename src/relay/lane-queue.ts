@@ -21,6 +21,8 @@ export interface Entry {
   silentSinceMs: number | null;
   /** True after it spoiled a transaction for others: it is sent without any other. */
   isAlone: boolean;
+  /** True after a failure that named the topic or the destination: others make better probes. */
+  hasFailed: boolean;
   /** The queue's own note of where the event stands while it is in a publish. */
   line: Line | null;
 }
@@ -31,7 +33,7 @@ type How = Omit<Entry, "event" | "line" | keyof Made>;
 /** In one piece, since there is one for every event. */
 export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
   const { fault, faultError, message } = made;
-  const { claimedMs, isAlone, isHead, silences, silentSinceMs, topicProbe } = how;
+  const { claimedMs, hasFailed, isAlone, isHead, silences, silentSinceMs, topicProbe } = how;
   return {
     event,
     message,
@@ -43,6 +45,7 @@ export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
     silences,
     silentSinceMs,
     isAlone,
+    hasFailed,
     line: null,
   };
 }
@@ -74,6 +77,8 @@ export class LaneQueue {
   #ready: Line[] = [];
   #readyFrom = 0;
   #waiting = 0;
+  /** The last that were taken was one without any other. */
+  #wasLoner = false;
 
   /** Events waiting to be sent. */
   get waiting(): number {
@@ -101,20 +106,28 @@ export class LaneQueue {
   /**
    * Takes up to `max` events whose keys are not in a publish; several of one key only when `manyOfKey`. A faulty event
    * is taken without any other of its key, so that nothing overtakes it; one that spoils others' publishes without any
-   * other at all, and only when nothing else is to be sent.
+   * other at all, in turn with the rest, and one that gets no answer only when nothing else is to be sent. `isFit` may leave lines out by their first event.
    */
-  take(max: number, manyOfKey: boolean): Entry[] {
+  take(max: number, manyOfKey: boolean, isFit: (first: Entry) => boolean = anyEntry): Entry[] {
     const taken: Entry[] = [];
     const loners: Line[] = [];
+    const unfit: Line[] = [];
     while (taken.length < max) {
       const line = this.#nextReady();
       if (line === undefined) break;
-      if (line.waiting[0]!.isAlone) loners.push(line);
-      else this.#send(line, sendable(line, manyOfKey ? max - taken.length : 1), taken);
+      if (!isFit(line.waiting[0]!)) unfit.push(line);
+      else if (line.waiting[0]!.isAlone) {
+        if (taken.length === 0 && !this.#wasLoner && line.waiting[0]!.silences === 0) {
+          loners.unshift(line);
+          break;
+        }
+        loners.push(line);
+      } else this.#send(line, sendable(line, manyOfKey ? max - taken.length : 1), taken);
     }
     const loner = taken.length === 0 ? loners.shift() : undefined;
+    this.#wasLoner = loner !== undefined;
     if (loner !== undefined) this.#send(loner, 1, taken);
-    for (const line of loners) this.#list(line);
+    for (const line of [...loners, ...unfit]) this.#list(line);
     this.#waiting -= taken.length;
     return taken;
   }
@@ -229,6 +242,10 @@ export class LaneQueue {
     this.#ready = this.#ready.slice(this.#readyFrom);
     this.#readyFrom = 0;
   }
+}
+
+function anyEntry(): boolean {
+  return true;
 }
 
 function sendable(line: Line, max: number): number {

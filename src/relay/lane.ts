@@ -1,8 +1,7 @@
-import { RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
 import type { Hold } from "../core/hold.ts";
-import { type Failed, rejected, retry } from "../core/outcome.ts";
-import type { ClaimedEvent, Failure, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
+import { type Failed, rejected } from "../core/outcome.ts";
+import type { ClaimedEvent, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { claimSize, crashPoison, halved } from "./crash-poison.ts";
@@ -10,14 +9,17 @@ import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.
 import { ExactlyOnce, type ExactlyOnceHost } from "./exactly-once.ts";
 import { HoldBook } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
+import { LaneBrake } from "./lane-brake.ts";
 import { nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
 import type { LaneHost } from "./lane-host.ts";
+import { pastOf, untilPlaceMs } from "./lane-past.ts";
 import { type Entry, entryOf, type FailedEntry, LaneQueue } from "./lane-queue.ts";
 import type { RateGate } from "./rate-gate.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
+import { verdictOfSilence } from "./silences.ts";
 import { Suspects } from "./suspects.ts";
 import { translate } from "./translation.ts";
 import { UnmarkedRows } from "./unmarked-rows.ts";
@@ -44,6 +46,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   readonly #exactlyOnce: ExactlyOnce | null;
   readonly #suspects = new Suspects();
   readonly #unmarked: UnmarkedRows;
+  readonly #brake: LaneBrake;
   readonly #takenHolds: readonly Hold[];
   readonly #over = new AbortController();
   #open = false;
@@ -53,7 +56,6 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   /** Earlier runs may show what the lane's former life delivered. */
   #acceptsFromRun = Number.POSITIVE_INFINITY;
   #crashes: number;
-  #braked = false;
 
   constructor(context: PipelineContext, host: LaneHost, takeover: Takeover) {
     this.grant = takeover.grant;
@@ -61,6 +63,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#host = host;
     this.#crashes = takeover.crashes;
     this.#takenHolds = takeover.holds;
+    this.#brake = new LaneBrake(context, this.grant.lane, this.holds);
     this.#claims = new LaneClaims(host.inFlight, (entry) => this.#finished(entry));
     this.#reports = new IntentReports(context);
     const { transactions } = context.destination.publisher;
@@ -99,6 +102,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#claims.size;
   }
 
+  /** Claimed and not yet sent. */
+  get waiting(): number {
+    return this.#queue.waiting;
+  }
+
   get bytes(): number {
     return this.#claims.bytes;
   }
@@ -110,7 +118,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** How many new events it takes now. Too many holds mean that the destination is broken, not the events. */
   get room(): number {
-    return this.holds.size >= this.#context.limits.holdsPerLaneMax ? 0 : this.headRoom;
+    return this.#brake.isOn ? 0 : this.headRoom;
   }
 
   /** How many held events it takes now. */
@@ -145,14 +153,19 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       // What may void the lane again comes last, or nothing else would ever be sent.
       const mayWait = isFresh && this.#host.silences.ofEvent(event.id) !== undefined;
       if (this.#open && !mayWait && this.#accept(event, BY_ID, nowMs, true)) continue;
-      this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
+      this.holds.postpone(event.id, this.#now() + untilPlaceMs(this.#context, event));
       this.#settler.handBack([event.id]);
     }
     this.pump();
   }
 
-  pump(): void {
-    this.#dispatcher.pump();
+  pump(withFailed = false): void {
+    this.#dispatcher.pump(withFailed);
+  }
+
+  /** While nothing but probes goes, they would only take the place of events that make better probes. */
+  handBackFailedHeads(): void {
+    if (this.waiting > 0) this.#handBack(this.#queue.dropLinesWith(({ isHead, hasFailed }) => isHead && hasFailed));
   }
 
   /** Shown by a run and not taken: where claims are durable they must be undone. */
@@ -173,6 +186,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       const freed = this.holds.replace(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
       for (const key of freed) this.#host.passOver(key);
       this.#unmarked.review();
+      this.#brake.watch();
       this.#host.wake();
     });
   }
@@ -262,15 +276,13 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (entry.fault !== null) return rejected(entry.fault, { error: entry.faultError });
     const sinceMs = this.#exactlyOnce === null ? null : this.#host.silences.judge(entry.event.id);
     if (sinceMs === null) return null;
-    const { destination } = this.#context;
-    const what = `${destination.name} gave no answer to transactions with this event alone.`;
-    const reason = reasonOf(new RelayError("PUBLISH_UNKNOWN", what));
-    return destination.answeredSince(sinceMs) ? retry(reason) : retry(reason, { scope: "destination" });
+    return verdictOfSilence(this.#context.destination, sinceMs);
   }
 
   delivered(entry: Entry, attempt: Attempt): void {
     const { id } = entry.event;
-    this.#context.destination.delivered(entry.message!.topic, attempt.probe);
+    const { destination, name } = this.#context;
+    destination.delivered({ pipeline: name, id }, entry.message!.topic, attempt.probe);
     this.#host.silences.endOfEvent(id);
     this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
     this.#settler.delivered(id, this.#suspects.delivered(id) || entry.isHead);
@@ -317,7 +329,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#unmarked.found(unmarked);
     // What waited behind them is there to be read now, though the last run may have shown that nothing was left.
     if (settlement.releasedHolds.length > 0) this.#host.expectEvents();
-    this.#watchBrake();
+    this.#brake.watch();
     this.pump();
     this.#host.wake();
   }
@@ -336,7 +348,9 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#open = true;
     this.#openedAtMs = this.#now();
     // What a former owner delivered is no poison, and has no hold any more.
-    for (const poison of crashPoison(this.#takenHolds)) if (this.holds.get(poison.id) !== undefined) this.#bury(poison);
+    for (const poison of crashPoison(this.#takenHolds))
+      if (this.holds.get(poison.id) !== undefined) this.#failures.bury(poison);
+    this.#brake.watch();
     this.#host.opened(this);
   }
 
@@ -352,10 +366,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (admission === "none") return false;
     const topicProbe = admission === "probe";
     if (topicProbe) destination.beginTopicProbe(message!.topic);
-    const silence = this.#host.silences.ofEvent(event.id);
-    const silentSinceMs = this.holds.get(event.id)?.silentSinceMs ?? silence?.sinceMs ?? null;
-    const [silences, isAlone] = [silence?.times ?? 0, silence !== undefined];
-    const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, silences, silentSinceMs, isAlone });
+    const past = pastOf(this.#context, event.id, this.holds, this.#host.silences);
+    const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, ...past });
     this.#claims.add(entry, run);
     this.#queue.push(entry);
     return true;
@@ -382,23 +394,6 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   #end(): void {
     this.#over.abort();
     this.#claims.finishAll();
-  }
-
-  #bury(poison: Failure): void {
-    const { id, key, attempts } = poison;
-    const crashes = this.holds.get(id)?.crashes ?? 0;
-    const silence = { silentSinceMs: null, isSetAside: false };
-    this.holds.put({ id, key, dead: true, parks: true, attempts, crashes, dueAtMs: 0, ...silence });
-    this.#settler.failed(poison);
-  }
-
-  #watchBrake(): void {
-    const { events, limits, name } = this.#context;
-    const braked = this.holds.size >= limits.holdsPerLaneMax;
-    if (braked && !this.#braked) {
-      events.emit("LaneBraked", { pipeline: name, lane: this.grant.lane, holds: this.holds.size });
-    }
-    this.#braked = braked;
   }
 
   #now(): number {

@@ -1,5 +1,6 @@
 import { reasonOf, tookNoEffect } from "../core/errors.ts";
 import { InFlightSet } from "../core/in-flight.ts";
+import { rotated } from "../core/rotated.ts";
 import type { ClaimedEvent, LaneState, Run } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Lane } from "./lane.ts";
@@ -115,19 +116,29 @@ export class Poller {
   }
 
   /**
-   * Held events that are due, then new ones. While a circuit waits for the outcome of a probe it is the other way
-   * round: what failed before is a bad probe.
+   * Held events that are due, then new ones. While a circuit is open it is the other way round: what failed before is a
+   * bad probe, and goes only when there is nothing else.
    */
   async #round(): Promise<number> {
     this.#rounds += 1;
+    if (this.#context.destination.isOpen) for (const lane of this.#lanes()) lane.handBackFailedHeads();
     // Nothing that waits in a lane depends on a single call that wakes it.
     for (const lane of this.#lanes()) lane.pump();
-    if (this.#isPaused) return this.#context.timing.pollIntervalMs;
-    const isProbing = this.#context.destination.isOpen;
+    if (this.#isPaused) {
+      this.#probeWithFailed();
+      return this.#context.timing.pollIntervalMs;
+    }
+    const isProbing = this.#context.destination.isProbing;
     if (!isProbing) await this.#claimDueHeads();
     const pauseMs = await this.#poll();
     if (isProbing) await this.#claimDueHeads();
+    this.#probeWithFailed();
     return pauseMs;
+  }
+
+  #probeWithFailed(): void {
+    if (this.#context.destination.admission().admits !== "probe") return;
+    for (const lane of rotated(this.#lanes(), this.#rounds)) lane.pump(true);
   }
 
   /** One look at the source. Returns how long to wait before the next. */
@@ -335,9 +346,14 @@ export class Poller {
     }
   }
 
-  /** Half of the room, and where there is room for one only every other time: new events must not starve. */
+  /**
+   * Half of the room, and where there is room for one only every other time: new events must not starve. While nothing
+   * but probes goes, one at a time: what waits here for its turn takes the place of better probes.
+   */
   #headsMax(lane: Lane): number {
+    const { destination } = this.#context;
     const room = Math.min(HEADS_MAX, lane.headRoom, this.#roomLeft());
+    if (destination.isOpen) return Math.min(room, lane.waiting === 0 ? 1 : 0);
     if (lane.room === 0) return room;
     return room === 1 ? this.#rounds % 2 : Math.floor(room / 2);
   }

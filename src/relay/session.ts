@@ -7,6 +7,7 @@ import { pipelineChores } from "./chores/pipeline-chores.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Destination } from "./destination.ts";
 import { fairShare } from "./fair-share.ts";
+import type { Circle } from "./hold-book.ts";
 import { Lane } from "./lane.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
 import type { LaneHost } from "./lane-host.ts";
@@ -365,8 +366,9 @@ export class Session implements LaneHost {
   }
 
   #destinationWoke(): void {
-    const isAlive = !this.#context.destination.isOpen;
-    if (isAlive) for (const lane of this.lanes()) lane.holds.recallSetAside(this.#context.clock.monotonicMs());
+    const { clock, destination } = this.#context;
+    const isAlive = ({ topic }: Circle): boolean => !destination.isClosedTo(topic);
+    for (const lane of this.lanes()) lane.holds.recallSetAside(clock.monotonicMs(), isAlive);
     this.#pumpAll();
   }
 

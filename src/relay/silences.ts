@@ -1,3 +1,7 @@
+import { RelayError, reasonOf } from "../core/errors.ts";
+import { type Failed, retry } from "../core/outcome.ts";
+import type { Destination } from "./destination.ts";
+
 interface Silence {
   /** When the first send without an answer began. */
   readonly sinceMs: number;
@@ -56,4 +60,11 @@ export class Silences {
   endOfEvent(id: string): void {
     if (this.#events.size > 0) this.#events.delete(id);
   }
+}
+
+/** Of an event that was alone in transactions without an answer since then. */
+export function verdictOfSilence(destination: Destination, sinceMs: number): Failed {
+  const what = `${destination.name} gave no answer to transactions with this event alone.`;
+  const reason = reasonOf(new RelayError("PUBLISH_UNKNOWN", what));
+  return destination.answeredSince(sinceMs) ? retry(reason) : retry(reason, { scope: "destination" });
 }

@@ -42,7 +42,7 @@ export class UnmarkedRows {
       crashes: 0,
       dueAtMs: 0,
       silentSinceMs: null,
-      isSetAside: false,
+      waitsFor: null,
     };
     for (const [id, kind] of unmarked) this.#holds.put({ id, key: null, ...rest, unmarked: kind });
     this.review();

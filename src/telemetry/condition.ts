@@ -15,6 +15,13 @@ export interface OpenCircuit {
   readonly reason: string;
 }
 
+/** A lane with so many failed events that it takes nothing new. */
+export interface BrakedLane {
+  readonly pipeline: string;
+  readonly lane: number;
+  readonly holds: number;
+}
+
 /** What is broken is told again with every try; what has been silent for so long is over. */
 const SILENCE_MS = 60_000;
 
@@ -26,6 +33,7 @@ export class Condition {
   readonly #paused = new Set<string>();
   readonly #limits = new Map<string, number>();
   readonly #lanes = new Map<string, Set<number>>();
+  readonly #braked = new Map<string, BrakedLane>();
   readonly #untaken = new Map<string, Set<string>>();
 
   constructor(clock: Clock) {
@@ -43,14 +51,26 @@ export class Condition {
       this.#paused.clear();
       this.#limits.clear();
       this.#lanes.clear();
+      this.#braked.clear();
       this.#untaken.clear();
     });
-    events.on("InstanceLost", () => this.#lanes.clear());
+    events.on("InstanceLost", () => {
+      this.#lanes.clear();
+      this.#braked.clear();
+    });
+    events.on("LaneBraked", (lane) => {
+      const { holds, lane: number, pipeline } = lane;
+      this.#braked.set(laneKey(lane), { pipeline, lane: number, holds });
+    });
+    events.on("LaneUnbraked", (lane) => this.#braked.delete(laneKey(lane)));
     events.on("LaneTaken", ({ pipeline, lane }) => {
       this.#lanes.set(pipeline, (this.#lanes.get(pipeline) ?? new Set()).add(lane));
     });
     for (const name of ["LaneReleased", "LaneFailed"] as const) {
-      events.on(name, ({ pipeline, lane }) => this.#lanes.get(pipeline)?.delete(lane));
+      events.on(name, ({ pipeline, lane }) => {
+        this.#lanes.get(pipeline)?.delete(lane);
+        this.#braked.delete(laneKey({ pipeline, lane }));
+      });
     }
     events.on("RelayMismatch", ({ pipeline, intentType, recordId }) => {
       if (recordId !== null) return;
@@ -85,6 +105,11 @@ export class Condition {
     return [...this.#circuits.values()];
   }
 
+  /** Lanes of this instance that take nothing new. */
+  brakedLanes(): readonly BrakedLane[] {
+    return [...this.#braked.values()];
+  }
+
   /** Events a second that a person lets through; null without a limit. */
   limitOf(pipeline: string): number | null {
     return this.#limits.get(pipeline) ?? null;
@@ -111,8 +136,13 @@ export class Condition {
     this.#paused.clear();
     this.#limits.clear();
     this.#lanes.clear();
+    this.#braked.clear();
     this.#untaken.clear();
   }
+}
+
+function laneKey({ pipeline, lane }: Pick<BrakedLane, "pipeline" | "lane">): string {
+  return JSON.stringify([pipeline, lane]);
 }
 
 function circuitKey(destination: string, topic: string | null): string {

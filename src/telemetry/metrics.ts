@@ -73,7 +73,10 @@ export class Metrics {
     "source",
     "state",
   ]);
-  readonly #lanes = this.#gauge("lanes", "Lanes that this instance owns", ["source", "state"]);
+  readonly #lanes = this.#gauge("lanes", "Lanes that this instance owns, and those of them that take nothing new", [
+    "source",
+    "state",
+  ]);
   readonly #paused = this.#gauge("paused", "1 while a person has stopped the pipeline", ["source", "destination"]);
   readonly #limits = this.#gauge(
     "limit_per_second",
@@ -202,9 +205,11 @@ export class Metrics {
     for (const gauge of this.#conditionGauges) gauge.reset();
     const broken = new Set(condition.brokenSources().map(({ pipeline }) => pipeline));
     const circuits = condition.openCircuits();
+    const braked = condition.brakedLanes();
     for (const { pipeline, source, destination } of pipelines()) {
       this.#sources.set({ source }, broken.has(pipeline) ? 1 : 0);
       this.#lanes.set({ source, state: "owned" }, condition.lanesOf(pipeline));
+      this.#lanes.set({ source, state: "braked" }, braked.filter((lane) => lane.pipeline === pipeline).length);
       this.#untaken.inc({ source }, condition.untakenTypesOf(pipeline));
       this.#paused.set({ source, destination }, condition.isPaused(pipeline) ? 1 : 0);
       this.#limits.set({ source, destination }, condition.limitOf(pipeline) ?? 0);

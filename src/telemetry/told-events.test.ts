@@ -227,6 +227,8 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
   teller.tell("CircuitOpened", { destination: "kafka", topic: null, reason: "r" });
   for (const lane of [0, 1, 2]) teller.tell("LaneTaken", { pipeline, lane, epoch: 1n, crashes: 0 });
   teller.tell("LaneFailed", { pipeline, lane: 1, code: "FENCED", reason: "r" });
+  for (const lane of [0, 1]) teller.tell("LaneBraked", { pipeline, lane, holds: 9 });
+  teller.tell("LaneUnbraked", { pipeline, lane: 1 });
   teller.tell("PipelinePaused", { pipeline, by: "me", reason: null });
   for (const intentType of ["a", "b", "c"]) {
     teller.tell("RelayMismatch", { pipeline, intentType, count: 5, recordId: null });
@@ -257,6 +259,7 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
     'outbox_relay_lag_seconds{schema="orders"} 90',
     'outbox_relay_pending_events{source="orders.outbox",state="pending"} 7',
     'outbox_relay_lanes{source="orders.outbox",state="owned"} 2',
+    'outbox_relay_lanes{source="orders.outbox",state="braked"} 1',
     'outbox_relay_paused{source="orders.outbox",destination="kafka"} 1',
     'outbox_relay_source_broken{source="orders.outbox"} 1',
     'outbox_relay_untaken_types{source="orders.outbox"} 2',

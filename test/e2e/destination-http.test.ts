@@ -131,9 +131,23 @@ describe("outbox-relay run to an HTTP receiver", { concurrency: 2 }, () => {
       const { code, stderr, stdout } = await once(it, `${receiver.origin}/address`);
       assert.equal(code, 1, stderr);
       assert.match(stdout + stderr, said);
-      assert.equal(await failureOf(it), "");
+      const spent = await it.sql("select 1 from outbox_relay.holds where attempts > 0");
+      assert.deepEqual(spent, []);
     });
   }
+
+  test("H1: one event that is answered 403, 404, 429 or 503 keeps no other waiting", async () => {
+    for (const manner of ["status:403", "status:404", "after:429:1", "status:503"]) {
+      await using it = await stage();
+      await insert(it, "bad", { "x-manner": manner });
+      for (let i = 0; i < 30; i += 1) await insert(it, `key-${i}`);
+      const path = `/one-${manner.replaceAll(":", "-")}`;
+      const { code, stderr, stdout } = await once(it, `${receiver.origin}${path}`);
+      assert.equal(new Set(arrivedAt(path).map(({ headers }) => headers["event-id"])).size, 30, stdout + stderr);
+      // When it is the only one left, nobody tells it from an outage.
+      assert.ok(code === 5 || code === 1, `${manner}: exit ${code}: ${stderr}`);
+    }
+  });
 
   test("G2: a host that nobody listens on, or that is unknown, is exit 1 with the reason", async () => {
     await using it = await stage();

@@ -110,7 +110,8 @@ function ofError(
   const isTls = /^ERR_SSL_|^EPROTO$/.test(code);
   const words = isTls ? "it does not speak TLS as we do" : (PLAIN_WORDS[code] ?? reasonOf(error, 300));
   const named = code === "" ? "" : ` (${code})`;
-  return retry(`${shown} cannot be reached: ${words}${named}`, { scope, errorType: "UNREACHABLE", error });
+  const isOutside = true;
+  return retry(`${shown} cannot be reached: ${words}${named}`, { scope, errorType: "UNREACHABLE", isOutside, error });
 }
 
 function codeOf(error: Error): string {

@@ -232,7 +232,7 @@ export class Delivery {
   /** Other brokers answer, so only what this one leads has to wait. */
   #leaderAway(topic: string, broker: BrokerAddress, error: unknown): Failed {
     const reason = `topic "${topic}": the leader of a partition cannot be reached: ${this.#reasonAt(broker, error)}`;
-    return retry(reason, { scope: "topic", error });
+    return retry(reason, { scope: "topic", isOutside: true, error });
   }
 
   #reasonAt(broker: BrokerAddress, error: unknown): string {

@@ -24,11 +24,13 @@ const REASON_LENGTH_MAX = 500;
 
 /** What an error code means for a record that was to go to this topic. */
 export function outcomeOf(code: number, topic: string, serverMessage: string | null = null): Failed {
-  const { scope, isFinal } = meaningOf(code);
+  const { scope, isFinal, isPassing } = meaningOf(code);
   const said = serverMessage === null || serverMessage === "" ? "" : ` (${oneLine(serverMessage)})`;
   const reason = `topic "${topic}": ${describeCode(code)}${said}`;
   const errorType = nameOf(code) ?? "UNKNOWN_KAFKA_CODE";
-  return isFinal ? rejected(reason, { errorType }) : retry(reason, { scope, errorType });
+  if (isFinal) return rejected(reason, { errorType });
+  // A partition that moves or lacks a leader fails for its keys alone, and is the fault of none of them.
+  return retry(reason, { scope, errorType, ...(isPassing ? { isOutside: true } : {}) });
 }
 
 /** All error codes of brokers in a client's error; empty when no broker answered. */
@@ -50,7 +52,7 @@ export function responseIn(error: unknown): unknown {
 
 /** For an error before anything was sent: no broker could be reached, or none let us in. */
 export function unreachable(settings: KafkaSettings, error: unknown): Failed {
-  return retry(connectionReason(settings, error), { scope: "destination", error });
+  return retry(connectionReason(settings, error), { scope: "destination", isOutside: true, error });
 }
 
 export function unreachableError(settings: KafkaSettings, error: unknown): RelayError {

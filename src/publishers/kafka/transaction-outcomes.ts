@@ -127,6 +127,7 @@ function blamed(refusal: Refusal, { settings, limits, counts }: RefusalContext):
     const reason = connectionReason(settings, refusal.error);
     const outcome = retry(`topic "${topic}": the leader of a partition cannot be reached: ${reason}`, {
       scope: "topic",
+      isOutside: true,
       error: refusal.error,
     });
     return items.map((item) => [item, outcome]);

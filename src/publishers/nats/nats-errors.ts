@@ -19,6 +19,8 @@ interface PubAck {
 
 interface Meaning {
   readonly scope: Scope;
+  /** No message can be the cause. */
+  readonly isOutside?: true;
   readonly errorType: string;
   readonly advice?: string;
 }
@@ -26,8 +28,8 @@ interface Meaning {
 /** The error codes of JetStream that a publish can meet; what is not here counts by its class. */
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [10_002, { scope: "destination", errorType: "ACCOUNT_LIMIT", advice: "raise the account's limits" }],
-  [10_008, { scope: "destination", errorType: "JETSTREAM_UNAVAILABLE" }],
-  [10_009, { scope: "topic", errorType: "NO_LEADER" }],
+  [10_008, { scope: "destination", isOutside: true, errorType: "JETSTREAM_UNAVAILABLE" }],
+  [10_009, { scope: "topic", isOutside: true, errorType: "NO_LEADER" }],
   [10_023, { scope: "destination", errorType: "NO_RESOURCES", advice: "raise max_file or max_mem of the server" }],
   [10_028, { scope: "destination", errorType: "NO_RESOURCES", advice: "raise max_mem of the server" }],
   [10_039, { scope: "destination", errorType: "JETSTREAM_OFF", advice: "enable JetStream for the account" }],
@@ -69,8 +71,8 @@ function refusalOf(where: string, { error, stream }: PubAck, settings: NatsSetti
   if (code === MESSAGE_TOO_LARGE) return rejected(reason, { errorType: "MESSAGE_TOO_LARGE" });
   const known = MEANINGS.get(code);
   if (known !== undefined) {
-    const { advice, errorType, scope } = known;
-    return retry(advice === undefined ? reason : `${reason}: ${advice}`, { scope, errorType });
+    const { advice, ...detail } = known;
+    return retry(advice === undefined ? reason : `${reason}: ${advice}`, detail);
   }
   // A server that fails says so with 5xx; what is left is about this message.
   const scope = Number(error?.code) >= 500 ? "topic" : "event";
@@ -79,7 +81,7 @@ function refusalOf(where: string, { error, stream }: PubAck, settings: NatsSetti
 
 /** For an error before anything was sent: no server could be reached, or none let us in. */
 export function unreachable(settings: NatsSettings, error: unknown): Failed {
-  return retry(connectionReason(settings, error), { scope: "destination", error });
+  return retry(connectionReason(settings, error), { scope: "destination", isOutside: true, error });
 }
 
 export function unreachableError(settings: NatsSettings, error: unknown): RelayError {

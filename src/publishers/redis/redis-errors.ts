@@ -59,7 +59,7 @@ export function answerIn(error: unknown): string | null {
 
 /** For an error before anything was sent: Redis could not be reached, or did not let us in. */
 export function unreachable(settings: RedisSettings, error: unknown): Failed {
-  return retry(connectionReason(settings, error), { scope: "destination", error });
+  return retry(connectionReason(settings, error), { scope: "destination", isOutside: true, error });
 }
 
 /** Why there is no connection, in one line that names the setting to look at and no secret. */

@@ -50,10 +50,17 @@ function isBraked(
  * left to tell it from a dead destination, and one that holds the brake on when nothing else is left to release it.
  */
 function isEndless(simulation: Simulation, event: Written): boolean {
-  if (event.fate.kind === "silent") return true;
+  if (event.fate.kind === "silent" || isRefusedForOthers(simulation, event)) return true;
   const isPoison = event.fate.kind === "poison";
   if (isBrakeTight(simulation)) return isPoison || event.fate.kind === "rejected";
   return isPoison && routeOf(simulation, event).onExhausted === "block";
+}
+
+/** Answered as if nothing could be delivered: only what others get through tells, and there may be too few of them. */
+function isRefusedForOthers(simulation: Simulation, event: Written): boolean {
+  const { onlyKey } = simulation.scenario;
+  if (event.fate.kind === "misjudged") return true;
+  return onlyKey !== null && onlyKey.key !== event.key && onlyKey.destination === destinationOf(simulation, event.type);
 }
 
 /** Once nothing goes wrong any more everything flows again, and then there is peace. */
@@ -117,6 +124,7 @@ export function checkFlow(simulation: Simulation): void {
     const { id, key, content, committedAtMs } = event;
     if (key !== null && (badKeys.has(key) || refused.has(key) || key in scenario.slowKeys)) continue;
     if (event.fate.kind !== "fine" || refused.has(id) || sharesBadTopic(simulation)) continue;
+    if (isRefusedForOthers(simulation, event)) continue;
     const delayMs = (firstAtMs.get(content) ?? Number.POSITIVE_INFINITY) - committedAtMs;
     if (delayMs > boundMs) history.violate("S", `${id} of ${key} waited ${delayMs.toFixed(0)} ms for others`);
   }
@@ -127,7 +135,17 @@ function sharesBadTopic({ scenario }: Simulation): boolean {
 }
 
 /** A first join, some hand-overs of lanes, and a queue in which a slow key has its fair part. */
-function flowBoundMs({ scenario }: Simulation): number {
+function flowBoundMs(simulation: Simulation): number {
+  const { scenario } = simulation;
   const slowMs = Math.max(0, ...Object.values(scenario.slowKeys));
-  return 8_000 + 8 * slowMs;
+  return 8_000 + 8 * slowMs + probesBoundMs(simulation);
+}
+
+/** As many probes as there are lines that fail as the destination would, each after the longest pause. */
+export function probesBoundMs(simulation: Simulation): number {
+  const { scenario, world } = simulation;
+  const bad = world.history.written.filter((event) => isRefusedForOthers(simulation, event));
+  const lines = new Set(bad.map(({ id, key }) => key ?? id)).size;
+  const afterMs = Math.max(0, ...bad.map(({ fate }) => (fate.kind === "misjudged" ? (fate.afterMs ?? 0) : 0)));
+  return 2 * lines * (1.25 * Math.max(scenario.timing.circuitMaxMs, afterMs) + scenario.timing.pollIntervalMs);
 }

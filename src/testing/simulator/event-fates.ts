@@ -52,6 +52,14 @@ export class EventFates {
       this.#faults.count("always rejected");
       return rejected(`event: ${id} is illegal`);
     }
+    if (fate?.kind === "misjudged") {
+      const { scope, afterMs } = fate;
+      this.#faults.count(scope === "topic" ? "refused as topic" : "refused as destination");
+      return retry(`event: ${id} is refused as if by the ${scope}`, {
+        scope,
+        ...(afterMs === null ? {} : { afterMs }),
+      });
+    }
     if (fate?.kind !== "flaky") return null;
     const failures = (this.#failures.get(contentOf(message)) ?? 0) + 1;
     if (failures > fate.failures) return null;

@@ -98,6 +98,12 @@ export const EVENT_FAULTS = [
   "id given out again",
 ] as const;
 
+/**
+ * What stays when all other faults are over. An event whose receiver answers it, and nobody else, as if the topic or
+ * the destination took nothing; and a destination that takes the events of one key only.
+ */
+const PERSISTENT_FAULTS = ["refused as topic", "refused as destination", "one key only"] as const;
+
 /** Longer than everything else takes together: a few seeds have it. */
 const LONG_FAULTS = ["hour-long outage"] as const;
 
@@ -112,6 +118,7 @@ export const FAULT_KINDS = [
   ...LATER_TIMED_FAULTS,
   ...PAUSE_FAULTS,
   ...EVENT_FAULTS,
+  ...PERSISTENT_FAULTS,
   ...LONG_FAULTS,
 ] as const;
 

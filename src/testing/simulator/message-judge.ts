@@ -43,7 +43,15 @@ export class MessageJudge {
     const { broker, fates } = this.#way;
     if (!broker.isUp) return retry("destination: down", { scope: "destination" });
     if (!broker.isTopicUp(message.topic)) return retry(`topic: ${message.topic} is down`, { scope: "topic" });
-    return fates.refusal(message);
+    return this.#refusedKey(message) ?? fates.refusal(message);
+  }
+
+  #refusedKey({ event, key }: Message): Outcome | null {
+    const { broker, world } = this.#way;
+    const { onlyKey } = broker;
+    if (onlyKey === null || key === onlyKey.key) return null;
+    world.faults.count("one key only");
+    return retry(`event: ${event.id} of ${key} is refused as if by the ${onlyKey.scope}`, { scope: onlyKey.scope });
   }
 
   #outcome(message: Message, fault: MessageFault | null): Outcome | null {

@@ -1,5 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 import { EXACTLY_ONCE_MUTANTS } from "./mutants-exactly-once.ts";
+import { PERSISTENT_MUTANTS } from "./mutants-persistent.ts";
 
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -26,8 +27,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "pause not heeded by runs",
     file: "relay/poller.ts",
-    find: "if (this.#isPaused) return this.#context.timing.pollIntervalMs;",
-    replace: "",
+    find: "    if (this.#isPaused) {\n",
+    replace: "    if (this.#stopped) {\n",
     and: [
       { find: "    if (this.#isPaused) return timing.pollIntervalMs;\n", replace: "" },
       { find: "if (this.#stopped || this.#isPaused || lanes.length", replace: "if (this.#stopped || lanes.length" },
@@ -318,6 +319,7 @@ export const MUTANTS: readonly Mutant[] = [
     why: "an older claim may have been renewed later than a younger one of its key",
   },
   ...EXACTLY_ONCE_MUTANTS,
+  ...PERSISTENT_MUTANTS,
 ];
 
 export function mutantNamed(name: string): Mutant {

@@ -1,4 +1,4 @@
-import { isDrained } from "./check-liveness.ts";
+import { isDrained, probesBoundMs } from "./check-liveness.ts";
 import { checkAll } from "./checks.ts";
 import type { FaultKind } from "./faults.ts";
 import { type Scenario, scenarioOf } from "./scenario.ts";
@@ -26,7 +26,10 @@ export async function runSeed(seed: number, verbose = false): Promise<SeedResult
   };
   process.on("unhandledRejection", onUncaught);
   try {
-    await simulation.run(() => isDrained(simulation), drainWithinMs(scenario));
+    await simulation.run(
+      () => isDrained(simulation),
+      () => drainWithinMs(scenario) + probesBoundMs(simulation),
+    );
     // Rejections that nobody handles are told at the end of a turn.
     await new Promise((resolve) => setImmediate(resolve));
     checkAll(simulation);

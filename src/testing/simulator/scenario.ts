@@ -16,12 +16,15 @@ import {
   type TimedFault,
   TRANSACTION_FAULTS,
 } from "./faults.ts";
+import { misjudged, onlyKeyOf } from "./persistent-faults.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import type { BrokerOptions, TransactionOptions } from "./sim-broker.ts";
 
 export type Fate =
   | { readonly kind: "fine" | "poison" | "rejected" | "silent" | "unreadable" | "too large" }
   | { readonly kind: "flaky"; readonly failures: number }
+  /** Always answered as if the topic or the destination took nothing. */
+  | { readonly kind: "misjudged"; readonly scope: "topic" | "destination"; readonly afterMs: number | null }
   | { readonly kind: "crash"; readonly when: "before" | "after" };
 
 export interface EventPlan {
@@ -61,6 +64,13 @@ export interface OutagePlan {
   }[];
 }
 
+/** A destination refuses all keys but this one for good, as if nothing could be delivered. */
+export interface OnlyKeyPlan {
+  readonly destination: string;
+  readonly key: string;
+  readonly scope: "topic" | "destination";
+}
+
 export interface RoutePlan {
   readonly types: readonly string[];
   readonly destination: string;
@@ -84,6 +94,7 @@ export interface Scenario {
   readonly writes: readonly WritePlan[];
   readonly timed: readonly TimedPlan[];
   readonly outage: OutagePlan | null;
+  readonly onlyKey: OnlyKeyPlan | null;
   readonly rates: FaultRates;
   /** When each process slot first starts, and how long it stays down after an end. */
   readonly slots: readonly { readonly startsAtMs: number; readonly restartsAfterMs: number }[];
@@ -117,6 +128,8 @@ export function scenarioOf(seed: number): Scenario {
   const timing = timingOf(random);
   const routes = routesOf(random);
   const hasOutage = seed % SEEDS_PER_OUTAGE === 0;
+  const isOlder = corpus.seeds.includes(seed) || corpus.plain.includes(seed);
+  const persistent = isOlder || hasOutage ? null : new SeededRandom(seed, 6);
   return {
     seed,
     isCalm,
@@ -129,12 +142,13 @@ export function scenarioOf(seed: number): Scenario {
     routes,
     slowKeys:
       rates["slow key"] === undefined ? {} : { [keyName(0)]: random.int(50, Math.floor(timing.publishTimeoutMs / 2)) },
-    writes: writesOf(random, rates, calmFromMs),
+    writes: misjudged(persistent, writesOf(random, rates, calmFromMs)),
     timed: [
       ...timedOf(random, rates, calmFromMs),
       ...laterTimedOf(later, isCalm, calmFromMs, seed),
       ...pausesOf(new SeededRandom(seed, 5), isCalm, calmFromMs, seed),
     ],
+    onlyKey: onlyKeyOf(persistent, routes),
     outage: hasOutage ? outageOf(later, calmFromMs) : null,
     rates,
     slots: slotsOf(random, calmFromMs).slice(0, hasOutage ? OUTAGE_SLOTS_MAX : undefined),

@@ -5,6 +5,7 @@ import { TransactionBroker } from "../../publishers/memory/memory-transaction-br
 import { markOf } from "../../relay/ledger-marks.ts";
 import type { Send } from "./history.ts";
 import type { World } from "./port-call.ts";
+import type { OnlyKeyPlan } from "./scenario.ts";
 
 export interface BrokerOptions extends PublisherCapabilities {
   readonly name: string;
@@ -39,8 +40,12 @@ export class SimBroker {
   #upAtMs = 0;
   #outageUntilMs = 0;
 
-  constructor(options: BrokerOptions, world: World) {
+  /** The one key that it takes; null: all. */
+  readonly onlyKey: OnlyKeyPlan | null;
+
+  constructor(options: BrokerOptions, world: World, onlyKey: OnlyKeyPlan | null) {
     this.options = options;
+    this.onlyKey = onlyKey?.destination === options.name ? onlyKey : null;
     this.#world = world;
     const nowMs = () => world.time.nowMs;
     this.transactions =

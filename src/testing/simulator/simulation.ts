@@ -41,14 +41,14 @@ export class Simulation {
     const database = new SimDatabase(time, history, { durableClaims, claimLeaseMs });
     this.#random = root.fork();
     this.world = { time, history, faults, database, random: root.fork(), ...timing };
-    this.brokers = scenario.brokers.map((options) => new SimBroker(options, this.world));
+    this.brokers = scenario.brokers.map((options) => new SimBroker(options, this.world, scenario.onlyKey));
     this.#fates = new EventFates(faults, slowKeys);
     this.#writers = new SimWriters(this.world, this.#fates);
     this.slots = scenario.slots.map((_, index) => new SimSlot(index, this.world, scenario, this.brokers, this.#fates));
   }
 
   /** `isDrained` looks at the database and says whether all is delivered that can be. */
-  async run(isDrained: () => boolean, drainWithinMs: number): Promise<void> {
+  async run(isDrained: () => boolean, drainWithinMs: () => number): Promise<void> {
     const { time, faults, history } = this.world;
     for (const [index, slot] of this.scenario.slots.entries()) {
       time.after(slot.startsAtMs, () => this.slots[index]!.start());
@@ -61,7 +61,7 @@ export class Simulation {
     faults.isOn = false;
     this.#heal();
     if (this.scenario.outage !== null) await this.#sitOut(this.scenario.outage, isHopeless);
-    const deadlineMs = time.nowMs + drainWithinMs;
+    const deadlineMs = time.nowMs + drainWithinMs();
     while (this.drainedAtMs === null && time.nowMs < deadlineMs && !isHopeless()) {
       await time.runUntil(time.nowMs + LOOK_EVERY_MS, isHopeless);
       if (this.#writers.isDone && isDrained()) this.drainedAtMs = time.nowMs;

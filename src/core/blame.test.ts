@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BlameBook } from "./blame.ts";
+
+const bad = { pipeline: "p", id: "bad" };
+const other = (number: number) => ({ pipeline: "p", id: `e${number}` });
+
+function deliver(book: BlameBook, count: number, topic = "t"): void {
+  for (let i = 0; i < count; i += 1) book.delivered(other(i), topic);
+}
+
+test("H1 an event that fails with the destination while others get through is a suspect, then fails on its own account", () => {
+  const book = new BlameBook();
+  const blames = [1, 2, 3, 4, 5].map(() => {
+    const blame = book.failed(bad, null);
+    deliver(book, 1);
+    return blame;
+  });
+  assert.deepEqual(blames, ["everyone", "suspect", "suspect", "event", "event"]);
+});
+
+test("H1 an outage, a rate limit and a destination that fails at random are held against no event", () => {
+  const book = new BlameBook();
+  for (let round = 0; round < 20; round += 1) {
+    assert.equal(book.failed(bad, null), "everyone");
+    // Nine of ten get through, and the tenth fails as well.
+    deliver(book, 9);
+    book.failed(other(100 + round), null);
+  }
+});
+
+test("H1 an outage in between clears an event of the suspicion", () => {
+  const book = new BlameBook();
+  book.failed(bad, null);
+  deliver(book, 5);
+  assert.equal(book.failed(bad, null), "suspect");
+  book.failed(other(1), null);
+  assert.equal(book.failed(bad, null), "everyone");
+});
+
+test("H1 other suspects say nothing about the destination", () => {
+  const book = new BlameBook();
+  const blames: string[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    for (let i = 0; i < 20; i += 1) blames[i] = book.failed({ pipeline: "p", id: `bad${i}` }, null);
+    deliver(book, 250);
+  }
+  assert.deepEqual(new Set(blames), new Set(["event"]));
+});
+
+test("H1 what gets through to another topic does not speak for this one", () => {
+  const book = new BlameBook();
+  for (let round = 0; round < 5; round += 1) {
+    assert.equal(book.failed(bad, "mine"), "everyone");
+    deliver(book, 5, "other");
+  }
+  deliver(book, 1, "mine");
+  assert.equal(book.failed(bad, "mine"), "suspect");
+});
+
+test("H1 who was delivered begins anew, and the same id of another pipeline is another event", () => {
+  const book = new BlameBook();
+  book.failed(bad, null);
+  deliver(book, 2);
+  assert.equal(book.failed({ ...bad, pipeline: "q" }, null), "everyone");
+  book.delivered(bad, "t");
+  assert.deepEqual([book.hasFailed(bad), book.failed(bad, null)], [false, "everyone"]);
+});
+
+test("H1 an event goes alone once others were delivered between two of its failures", () => {
+  const book = new BlameBook();
+  book.failed(bad, null);
+  book.failed(bad, null);
+  assert.equal(book.goesAlone(bad), false);
+  deliver(book, 1);
+  for (let i = 0; i < 50; i += 1) book.failed(other(i), null);
+  assert.deepEqual([book.failed(bad, null), book.goesAlone(bad)], ["everyone", true]);
+});

@@ -1,0 +1,36 @@
+import { schedule } from "../core/retry-policy.ts";
+import type { TechnicalEvent } from "../ports/technical-events.ts";
+import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import type { Route } from "../routing/routes.ts";
+import { memorySource } from "../sources/memory/memory-source.ts";
+import { createRelay, type RelayOptions } from "./relay.ts";
+
+export const QUICK = {
+  leaseMs: 2_000,
+  leaseMarginMs: 400,
+  pollIntervalMs: 20,
+  publishTimeoutMs: 300,
+  balanceMs: 50,
+  reviewMs: 50,
+  unroutedMs: 50,
+  circuitInitialMs: 20,
+  circuitMaxMs: 100,
+};
+export const ids = (messages: readonly { event: { id: string } }[]) => messages.map((message) => message.event.id);
+
+export function stage(route: Partial<Route> = {}, options: Partial<RelayOptions> = {}) {
+  const source = memorySource();
+  const publisher = memoryPublisher({ keyOrderInBatch: false });
+  const relay = createRelay({
+    sources: [source],
+    destinations: { out: publisher },
+    routes: [{ destination: "out", retry: schedule([20, 20]), ...route }],
+    timing: QUICK,
+    ...options,
+  });
+  const told: TechnicalEvent[] = [];
+  relay.onAny((event) => told.push(event));
+  const insert = (key: string | null, ...names: string[]) =>
+    source.insert(...names.map((id) => ({ id, type: "t", key, payload: id })));
+  return { source, publisher, relay, told, insert, of: (name: string) => told.filter((event) => event.name === name) };
+}

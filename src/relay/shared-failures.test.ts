@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { until } from "../../test/servers/until.ts";
+import { retry } from "../core/outcome.ts";
+import { schedule } from "../core/retry-policy.ts";
+import type { Publisher } from "../ports/publisher.ts";
+import { memorySource } from "../sources/memory/memory-source.ts";
+import { ids, QUICK, stage } from "./failure-stage.test.ts";
+import { createRelay } from "./relay.ts";
+
+for (const scope of ["destination", "topic"] as const) {
+  test(`H1 one event that is answered as if the ${scope} took nothing keeps nobody else waiting, and is dead in the end`, async () => {
+    const { source, publisher, relay, insert, of } = stage({ retry: schedule([20, 20]) });
+    await using _ = relay;
+    publisher.respond(({ event }) => (event.id === "bad" ? retry("403", { scope }) : { kind: "delivered" }));
+    insert("first", "bad", "behind");
+    await relay.start();
+    await until("it was a probe and failed", () => of("IntentRelayFailed").length >= 2);
+    for (let i = 0; i < 100; i += 1) insert(`k${i}`, `e${i}`);
+    await publisher.arrived(100);
+    let more = 100;
+    await until("it is dead", () => {
+      insert(null, `e${more++}`);
+      return source.deadLetters().length === 1;
+    });
+    const [letter] = source.deadLetters();
+    assert.deepEqual([letter?.event.id, letter?.attempts], ["bad", 3]);
+    assert.deepEqual(ids(publisher.deliveredOf("first")), []);
+  });
+
+  test(`H1 one key gets through to a ${scope} that refuses all others, and none of those is dead`, async () => {
+    const { source, publisher, relay, insert } = stage({ retry: schedule([]) });
+    await using _ = relay;
+    publisher.respond(({ key }) => (key === "only" ? { kind: "delivered" } : retry("403", { scope })));
+    for (let i = 0; i < 60; i += 1) insert(`k${i}`, `e${i}`);
+    insert("only", "o1", "o2", "o3");
+    await relay.start();
+    await publisher.arrived(3);
+    insert("only", "o4");
+    await publisher.arrived(4);
+    assert.deepEqual(ids(publisher.deliveredOf("only")), ["o1", "o2", "o3", "o4"]);
+    assert.equal(source.deadLetters().length, 0);
+  });
+}
+
+test("H1 one event that fails all that are sent with it is sent without them, and is dead in the end", async () => {
+  const source = memorySource();
+  const delivered: string[] = [];
+  const publisher: Publisher = {
+    name: "out",
+    capabilities: { keyOrderInBatch: true, deduplicates: false },
+    publish: async (batch, report) => {
+      const isClosed = batch.some(({ event }) => event.id === "bad");
+      for (const [index, { event }] of batch.entries()) {
+        if (!isClosed) delivered.push(event.id);
+        report(index, isClosed ? retry("channel closed", { scope: "destination" }) : { kind: "delivered" });
+      }
+    },
+    close: async () => {},
+  };
+  const routes = [{ destination: "out", retry: schedule([20]) }];
+  await using relay = createRelay({ sources: [source], destinations: { out: publisher }, routes, timing: QUICK });
+  for (let i = 0; i < 100; i += 1) {
+    source.insert({ id: i === 50 ? "bad" : `e${i}`, type: "t", key: `k${i}`, payload: "" });
+  }
+  await relay.start();
+  await until("all others are there", () => new Set(delivered).size >= 99);
+  let more = 100;
+  await until("it is dead", () => {
+    source.insert({ id: `e${more++}`, type: "t", key: null, payload: "" });
+    return source.deadLetters().length === 1;
+  });
+  assert.equal(source.deadLetters()[0]?.event.id, "bad");
+});
+
+test("H1 where nothing was sent, or a part of the destination is down, no attempt is ever counted", async () => {
+  const { source, publisher, relay, insert, of } = stage({ retry: schedule([]) });
+  await using _ = relay;
+  const outside = retry("no leader", { scope: "topic", isOutside: true });
+  publisher.respond(({ key }) => (key === "away" ? outside : { kind: "delivered" }));
+  insert("away", "a1");
+  await relay.start();
+  let more = 0;
+  await until("it failed often while others got through", () => {
+    insert(null, `e${more++}`);
+    return of("IntentRelayFailed").length >= 8;
+  });
+  publisher.respond(null);
+  await until("it is there", () => publisher.deliveredOf("away").length === 1);
+  assert.equal(source.deadLetters().length, 0);
+});
+
+test("H1 more failing topics than there are circuits keep nobody else waiting", async () => {
+  const { source, publisher, relay, of } = stage({ topic: (event) => event.type });
+  await using _ = relay;
+  publisher.respond(({ topic }) => (topic === "good" ? { kind: "delivered" } : retry("404", { scope: "topic" })));
+  for (let i = 0; i < 1_100; i += 1) source.insert({ id: `b${i}`, type: `bad${i}`, key: null, payload: "" });
+  await relay.start();
+  await until("they all failed", () => of("IntentRelayFailed").length >= 1_100);
+  for (let i = 0; i < 50; i += 1) source.insert({ id: `g${i}`, type: "good", key: `k${i}`, payload: "" });
+  await publisher.arrived(50);
+  assert.deepEqual(
+    of("CircuitOpened").filter((event) => "topic" in event && event.topic === null),
+    [],
+  );
+  assert.equal(source.deadLetters().length, 0);
+});

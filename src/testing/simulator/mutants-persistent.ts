@@ -1,0 +1,41 @@
+import type { Mutant } from "./mutant.ts";
+
+/** Broken rules about faults that stay: they show only where something fails whenever it is tried. */
+export const PERSISTENT_MUTANTS: readonly Mutant[] = [
+  {
+    name: "a failed probe probes again",
+    file: "relay/lane-failures.ts",
+    find: "if (isProbe || entry.silences >= SILENCES_MAX)",
+    replace: "if (entry.silences >= SILENCES_MAX)",
+    and: [{ find: "const waiting = isProbe ? [] : ", replace: "const waiting = " }],
+    why: "one event that is always refused keeps its destination or topic closed for all others",
+  },
+  {
+    name: "failed events probe before new ones",
+    file: "relay/poller.ts",
+    find: "const isProbing = this.#context.destination.isProbing;",
+    replace: "const isProbing = false;",
+    why: "what failed before is the probe each time, and what could be delivered is never tried",
+  },
+  {
+    name: "failed heads fill the lane",
+    file: "relay/poller.ts",
+    find: "if (this.#context.destination.isOpen) for (const lane of this.#lanes()) lane.handBackFailedHeads();",
+    replace: "",
+    and: [{ find: "    if (destination.isOpen) return Math.min(room, lane.waiting === 0 ? 1 : 0);\n", replace: "" }],
+    why: "there is no room to read the events that would get through",
+  },
+  {
+    name: "failures with the destination counted at once",
+    file: "core/blame.ts",
+    find: "const LONELY_FAILURES_MAX = 3;",
+    replace: "const LONELY_FAILURES_MAX = 0;",
+    and: [
+      {
+        find: 'if (lonely === 0) return "everyone";',
+        replace: 'if (lonely === 0 && traffic.failed > 9) return "everyone";',
+      },
+    ],
+    why: "an outage buries the events that it meets",
+  },
+];

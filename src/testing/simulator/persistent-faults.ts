@@ -1,0 +1,27 @@
+import type { Fate, OnlyKeyPlan, RoutePlan, WritePlan } from "./scenario.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+
+const MISJUDGED_SHARE = 0.2;
+const ONLY_KEY_SHARE = 0.03;
+
+/** A few of the events, and often the very first: others then have to find out that it is not the destination. */
+export function misjudged(random: SeededRandom | null, writes: WritePlan[]): WritePlan[] {
+  if (random === null || !random.chance(MISJUDGED_SHARE)) return writes;
+  const scope = random.pick(["topic", "destination"] as const);
+  const afterMs = random.chance(0.3) ? random.int(0, 2_000) : null;
+  const events = writes.flatMap((plan) => plan.events);
+  const bad = new Set(random.chance(0.5) ? [events[0]!.id] : []);
+  const wanted = bad.size + random.pick([0, 1, 3]);
+  while (bad.size < Math.max(1, wanted)) bad.add(random.pick(events).id);
+  const fate: Fate = { kind: "misjudged", scope, afterMs };
+  return writes.map((plan) => ({
+    ...plan,
+    events: plan.events.map((event) => (bad.has(event.id) ? { ...event, fate } : event)),
+  }));
+}
+
+export function onlyKeyOf(random: SeededRandom | null, routes: readonly RoutePlan[]): OnlyKeyPlan | null {
+  if (random === null || !random.chance(ONLY_KEY_SHARE)) return null;
+  const { destination } = random.pick(routes);
+  return { destination, key: `k${random.int(0, 2)}`, scope: random.pick(["topic", "destination"]) };
+}
