@@ -102,7 +102,6 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#claims.size;
   }
 
-  /** Claimed and not yet sent. */
   get waiting(): number {
     return this.#queue.waiting;
   }
@@ -275,14 +274,13 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   verdictBefore(entry: Entry): Failed | null {
     if (entry.fault !== null) return rejected(entry.fault, { error: entry.faultError });
     const sinceMs = this.#exactlyOnce === null ? null : this.#host.silences.judge(entry.event.id);
-    if (sinceMs === null) return null;
-    return verdictOfSilence(this.#context.destination, sinceMs);
+    return sinceMs === null ? null : verdictOfSilence(this.#context.destination, sinceMs);
   }
 
   delivered(entry: Entry, attempt: Attempt): void {
+    const { destination, name: pipeline } = this.#context;
     const { id } = entry.event;
-    const { destination, name } = this.#context;
-    destination.delivered({ pipeline: name, id }, entry.message!.topic, attempt.probe);
+    destination.delivered({ pipeline, id }, entry.message!.topic, attempt.probe);
     this.#host.silences.endOfEvent(id);
     this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
     this.#settler.delivered(id, this.#suspects.delivered(id) || entry.isHead);
