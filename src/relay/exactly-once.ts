@@ -15,6 +15,8 @@ import type { Sender } from "./sender.ts";
 const FENCE_PUBLISHES = 4;
 /** A slow destination gets more time, up to this. */
 const STEP_MS_MAX = 60_000;
+/** Batches of a lane that are committed and not settled. The rest of the ring is for what a failover forgets. */
+const UNSETTLED_MAX = 32;
 /** A lane that delivered nothing for so long lets go of its connections. */
 const IDLE_MS = 60_000;
 
@@ -73,7 +75,8 @@ export class ExactlyOnce implements Sender {
 
   /** The ledger is a ring: what is not settled yet must not be overwritten, with room to spare for a failover. */
   get hasRoom(): boolean {
-    return this.#last - this.#host.settledBatch < BigInt(Math.max(1, this.#transactions.ringSize >> 1));
+    const { ringSize } = this.#transactions;
+    return this.#last - this.#host.settledBatch < BigInt(Math.max(1, Math.min(UNSETTLED_MAX, ringSize >> 1)));
   }
 
   /**

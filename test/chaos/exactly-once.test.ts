@@ -14,6 +14,7 @@ describe("exactly once into Kafka", () => {
     const report = await proveExactlyOnce({
       ...{ seed, version: 18, brokers: 1, relays: 2, replicated: true, transactionTimeoutMs },
       kills: 8,
+      behindMs: 2_000,
       secondsMax: 45,
       plan: ["kill", "kill", "pause", "kill", "brokerKill", "kill", "cut"],
       log: (line) => t.diagnostic(line),

@@ -16,7 +16,11 @@ test("A2 the default is exactly once, with timeouts below the engine's own", () 
   ]);
   assert.equal(describeBrokers(settings.brokers), "a:1,[::1]:2");
   assert.deepEqual([settings.name, settings.service, settings.delivery], ["kafka", "outbox-relay", "exactly-once"]);
-  assert.deepEqual(settings.ledger, { topic: "outbox-relay.ledger.outbox-relay", replicationFactor: -1, ringSize: 64 });
+  assert.deepEqual(settings.ledger, {
+    topic: "outbox-relay.ledger.outbox-relay",
+    replicationFactor: -1,
+    ringSize: 4_096,
+  });
   assert.ok(settings.requestTimeoutMs < 5_000 && settings.connectTimeoutMs < settings.requestTimeoutMs);
 });
 

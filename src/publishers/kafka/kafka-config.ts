@@ -74,7 +74,11 @@ const COMPRESSIONS: readonly string[] = ["none", "gzip", "lz4", "zstd", "snappy"
 const REQUEST_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const TRANSACTION_TIMEOUT_MS = 60_000;
-const RING_SIZE = 64;
+/**
+ * A lane commits up to 200 small batches a second: so the ring reaches back 20 seconds at least, which is how far an
+ * asynchronous standby may lag behind when it is promoted.
+ */
+const RING_SIZE = 4_096;
 const BROKER_DEFAULT = -1;
 
 /** Fills in the defaults; throws CONFIG_INVALID with the setting's name. */

@@ -17,8 +17,8 @@ class Log {
   readonly committed: bigint[] = [];
 
   /** Producer 1 writes for our lane unless another one is named. */
-  note(prefix: string, batch: bigint, producerId = 1n): void {
-    const key = Buffer.from(`${prefix}${batch % 64n}`);
+  note(prefix: string, batch: bigint, producerId = 1n, ringSize = 64n): void {
+    const key = Buffer.from(`${prefix}${batch % ringSize}`);
     const value = encodeNote({ batch, ids: [`${prefix}${batch}`] });
     this.#append(producerId, TRANSACTIONAL, key, value);
     if (prefix === OURS) this.#open.set(String(producerId), batch);
@@ -147,4 +147,21 @@ test("a record by somebody who uses no transactions, a tombstone and a foreign c
   ];
   log.batches.push(...strangers);
   assert.deepEqual(numbersAbove(log, 0n, [10]), [1n]);
+});
+
+test("H13 the records of a smaller ring are read on, and a failover that lost hundreds of settles finds them all", () => {
+  const log = new Log();
+  const commit = (batch: bigint, ringSize: bigint): void => {
+    log.note(OURS, batch, 1n, ringSize);
+    log.end(true);
+  };
+  for (let batch = 1n; batch <= 100n; batch++) commit(batch, 64n);
+  // What the smaller ring has lost to compaction is not missed.
+  log.batches.splice(0, 2 * 36);
+  for (const [index, batch] of log.batches.entries()) log.batches[index] = { ...batch, firstOffset: BigInt(index) };
+  for (let batch = 101n; batch <= 900n; batch++) commit(batch, 4_096n);
+  for (const after of [100n, 64n, 899n]) {
+    const expected = Array.from({ length: 900 - Number(after) }, (_, index) => after + 1n + BigInt(index));
+    assert.deepEqual(numbersAbove(log, after, [16, 64, 256], 4_096), expected);
+  }
 });

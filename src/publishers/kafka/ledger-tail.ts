@@ -19,6 +19,7 @@ interface Note {
   readonly value: Buffer;
 }
 
+const NOTES_BYTES_MAX = 64 * 1024 * 1024;
 const IS_TRANSACTIONAL = 1 << 4;
 const IS_CONTROL = 1 << 5;
 const ABORT_MARKER = 0;
@@ -28,7 +29,8 @@ const COMMIT_MARKER = 1;
  * Finds a lane's committed notes in a partition that is read from its end in windows, each of them forwards. A record
  * is committed when the next marker of its producer says so; that marker may stand in a window that was read before.
  *
- * It keeps a ring of notes at most, whatever else is in the partition.
+ * It keeps a ring of notes at most, whatever else is in the partition, and no more of them than fit into memory: to
+ * halt the lane is better than to end the process.
  */
 export class LedgerTail {
   readonly #prefix: Buffer;
@@ -40,6 +42,7 @@ export class LedgerTail {
   readonly #fates = new Map<bigint, boolean>();
   #window = new Window();
   #hasFormerCount = false;
+  #bytes = 0;
 
   constructor(prefix: string, ringSize: number, after: bigint) {
     this.#prefix = Buffer.from(prefix);
@@ -51,7 +54,8 @@ export class LedgerTail {
   get isComplete(): boolean {
     const first = this.#notes[0];
     if (first === undefined) return false;
-    return first.batch <= this.#after || this.#notes.length >= this.#ringSize || this.#hasFormerCount;
+    const isFull = this.#notes.length >= this.#ringSize || this.#bytes >= NOTES_BYTES_MAX;
+    return first.batch <= this.#after || isFull || this.#hasFormerCount;
   }
 
   take(batch: FetchedBatch): void {
@@ -73,6 +77,7 @@ export class LedgerTail {
     const rising = risingEnd(notes);
     this.#hasFormerCount ||= rising.length < notes.length;
     this.#notes = this.#stillThere(rising);
+    this.#bytes = this.#notes.reduce((sum, { value }) => sum + value.length, 0);
     this.#window = new Window();
     return true;
   }

@@ -34,14 +34,14 @@ export const EXACTLY_ONCE_MUTANTS: readonly Mutant[] = [
     replace: "this.#acceptsFromRun = 0;",
     and: [
       { find: "return this.#open && !this.#settler.isHandingBack;", replace: "return !this.#settler.isHandingBack;" },
-      { find: "return this.#open ? Math.max(0,", replace: "return !this.#isLeaving ? Math.max(0," },
+      { find: "return this.#open && !this.#unmarked.areTooMany ?", replace: "return !this.#isLeaving ?" },
     ],
     why: "a run that is open already has a snapshot from before the healing settle",
   },
   {
     name: "ring overwritten",
     file: "relay/exactly-once.ts",
-    find: "BigInt(Math.max(1, this.#transactions.ringSize >> 1));",
+    find: "BigInt(Math.max(1, Math.min(UNSETTLED_MAX, ringSize >> 1)));",
     replace: "BigInt(1_000_000);",
     why: "batches are committed beyond what the ledger can keep while their settles wait",
   },
@@ -68,7 +68,7 @@ export const EXACTLY_ONCE_MUTANTS: readonly Mutant[] = [
   {
     name: "delivered told before the commit",
     file: "relay/exactly-once.ts",
-    find: "        await session.commit(signal);\n        this.#last = note.batch;",
+    find: "        await this.#inTime(signal, (inTime) => session.commit(inTime));\n        this.#last = note.batch;",
     replace: "        void session.commit(signal).catch(() => undefined);\n        this.#last = note.batch;",
     why: "what is marked as delivered may never become visible",
   },

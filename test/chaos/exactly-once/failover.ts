@@ -1,25 +1,21 @@
+import { setTimeout as pauseMs } from "node:timers/promises";
 import type { Stage } from "../../e2e/stage.ts";
 import type { ReplicatedPostgres } from "../../servers/postgres-standby.ts";
-import { until } from "../../servers/until.ts";
+
+/** The default: longer than a ring of 64 batches would last. */
+const BEHIND_MS = 2_000;
 
 /**
- * Settled batches of one lane that the new primary shall lack. The relay's promise reaches as far as the ledger's ring:
- * half of its 64 batches may be unsettled, the other half covers what a failover takes back.
+ * Promotes a standby that is so far behind, and returns how many batches it lost at most per lane. The relay's promise
+ * reaches as far as the ledger's ring.
  */
-const BATCHES_LOST = 12;
-
-/** Promotes the standby of which the last commits never came, and returns how many batches it lost at most per lane. */
-export async function failOver(pair: ReplicatedPostgres, stage: Stage): Promise<number> {
+export async function failOver(pair: ReplicatedPostgres, stage: Stage, behindMs = BEHIND_MS): Promise<number> {
   await pair.caughtUp();
   const before = await settledBatches(stage);
   pair.pauseReplication();
-  const lost = async () => {
-    const now = await settledBatches(stage);
-    return Math.max(0, ...[...now].map(([lane, batch]) => batch - (before.get(lane) ?? 0)));
-  };
-  // Between two looks a lane settles a handful of batches at most, so that this stays far below the ring.
-  await until("the standby has fallen behind", async () => (await lost()) >= BATCHES_LOST, 5_000).catch(() => {});
-  const count = await lost();
+  await pauseMs(behindMs); // why: the standby lags behind by this time
+  const now = await settledBatches(stage);
+  const count = Math.max(0, ...[...now].map(([lane, batch]) => batch - (before.get(lane) ?? 0)));
   await pair.failover();
   return count;
 }

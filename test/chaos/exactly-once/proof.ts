@@ -21,6 +21,8 @@ export interface ProofOptions extends SceneOptions {
   readonly blowsMin?: number;
   /** The blows to deal, from the first again after the last. Absent: drawn by the seed. */
   readonly plan?: readonly Blow[];
+  /** How far the standby lags behind that is promoted. */
+  readonly behindMs?: number;
   readonly log: (line: string) => void;
   readonly onProgress?: (progress: Progress) => void;
 }
@@ -125,7 +127,7 @@ async function strikeOn(
   while ((striker.blows.kill < options.kills && performance.now() < endMs) || dealt < (options.blowsMin ?? 0)) {
     if (scene.pair !== null && writer.eras === 1 && isHalfOver()) {
       options.log("fail over to the standby");
-      settlesLost = await failOver(scene.pair, scene.stage);
+      settlesLost = await failOver(scene.pair, scene.stage, options.behindMs);
       await until("the writer has found the new primary", () => writer.eras === 2);
     }
     if (isHalfOver()) parked ??= await openTheWay(scene, options.log);

@@ -7,10 +7,11 @@ import { describeReport, shortfalls } from "./report.ts";
 import type { Sabotage } from "./scene.ts";
 
 const USAGE = `usage: npm run prove:exactly-once -- [--kills 100] [--seconds N] [--brokers 1|3] [--relays 2|3]
-         [--seed N] [--postgres 15|18] [--no-failover] [--sabotage WAY]
+         [--seed N] [--postgres 15|18] [--no-failover | --behind SECONDS] [--sabotage WAY]
        npm run prove:exactly-once -- --outage 60 [--brokers 1|3] [--seed N] [--postgres 15|18]
 
 A seed draws the same blows and faults again; when exactly they fall is up to the machine.
+--behind says how far the standby lags that is promoted in the middle (2).
 --sabotage takes the guarantee away, and the run must fail: it shows that the checker sees what it should. The ways are
 at-least-once, forget-ledger (a new owner does not look what the former one delivered) and read-uncommitted.
 --outage does something else: all brokers are down for so many seconds, and nothing may be lost, doubled or given up.`;
@@ -24,6 +25,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     postgres: { type: "string", default: "18" },
     "no-failover": { type: "boolean", default: false },
+    behind: { type: "string", default: "2" },
     sabotage: { type: "string" },
     outage: { type: "string" },
     help: { type: "boolean", default: false },
@@ -38,7 +40,13 @@ const ways = ["at-least-once", "forget-ledger", "read-uncommitted"] satisfies Sa
 const isSabotageKnown = sabotage === undefined || ways.includes(sabotage);
 const outageSeconds = values.outage === undefined ? undefined : Number(values.outage);
 const areNumbersRight =
-  kills > 0 && (outageSeconds ?? 1) > 0 && secondsMax > 0 && Number.isInteger(seed) && relays >= 2 && relays <= 9;
+  kills > 0 &&
+  Number(values.behind) >= 0 &&
+  (outageSeconds ?? 1) > 0 &&
+  secondsMax > 0 &&
+  Number.isInteger(seed) &&
+  relays >= 2 &&
+  relays <= 9;
 if (values.help || brokers === undefined || version === undefined || !isSabotageKnown || !areNumbersRight) {
   console.error(USAGE);
   process.exit(2);
@@ -46,7 +54,7 @@ if (values.help || brokers === undefined || version === undefined || !isSabotage
 
 const again = [
   `--kills ${kills} --brokers ${brokers} --relays ${relays} --seed ${seed} --postgres ${version}`,
-  ...(values["no-failover"] ? ["--no-failover"] : []),
+  ...(values["no-failover"] ? ["--no-failover"] : [`--behind ${values.behind}`]),
   ...(sabotage === undefined ? [] : [`--sabotage ${sabotage}`]),
   ...(outageSeconds === undefined ? [] : [`--outage ${outageSeconds}`]),
 ].join(" ");
@@ -83,6 +91,7 @@ async function proveKills(): Promise<boolean> {
     ...common,
     ...{ kills, secondsMax, onProgress: showProgress },
     replicated: !values["no-failover"],
+    behindMs: Number(values.behind) * 1_000,
     ...(sabotage === undefined ? {} : { sabotage }),
   });
   console.log(`\n${describeReport(report)}`);
