@@ -129,6 +129,7 @@ export class ServiceView implements ProbeFaces, OverviewFaces {
       ...this.#pollFacts(),
       database,
       broken: this.#condition.brokenSources(),
+      warnings: this.#condition.warnings(),
       circuits: this.#condition.openCircuits(),
       brakedLanes: this.#condition.brakedLanes(),
       unreachable,

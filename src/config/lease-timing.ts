@@ -37,5 +37,5 @@ export function publishMsOf(settings: LeaseSettings): number {
 
 /** A write that waits longer than half a lease could come back to a lane that is somebody else's. */
 export function databaseTimeoutsFor(leaseMs: number): NonNullable<DatabaseOptions["timeouts"]> {
-  return { statementMs: Math.round(Math.min(4_000, leaseMs * 0.4)), lockMs: Math.round(Math.min(2_000, leaseMs / 5)) };
+  return { statementMs: Math.round(Math.min(30_000, leaseMs * 0.4)), lockMs: Math.round(Math.min(2_000, leaseMs / 5)) };
 }

@@ -11,7 +11,7 @@ export const ERROR_CATALOGUE = {
   },
   DATABASE_BUSY: {
     retryable: true,
-    fix: "Nothing, the relay tries again. If it repeats: look for long locks on the outbox table.",
+    fix: "Nothing, the relay tries again, with fewer rows at a time. If it repeats: look for slow triggers and long locks on the outbox table; a larger `LEASE_TIMEOUT` gives each statement more time.",
   },
   DATABASE_REFUSED: {
     retryable: true,
@@ -30,6 +30,14 @@ export const ERROR_CATALOGUE = {
   },
   COLUMN_MISSING: { retryable: true, fix: "Add the column, or name the one to use in the source's `columns`." },
   COLUMN_MISTYPED: { retryable: true, fix: "Change the column's type, or name another one in the source's `columns`." },
+  ID_NOT_UNIQUE: {
+    retryable: true,
+    fix: "Make the id unique, or name a column that is (`OUTBOX_COLUMNS=id=column`); the relay looks again by itself. Nothing was marked.",
+  },
+  ROWS_HIDDEN: {
+    retryable: true,
+    fix: "Give the relay's role a policy that shows it all rows, as `outbox-relay doctor` prints it, or the attribute BYPASSRLS.",
+  },
   ROW_UNMARKED: {
     retryable: true,
     fix: "Remove the trigger, policy or rule that keeps the relay's role from marking the rows. The relay then marks them by itself and continues; it sends none of them again.",

@@ -33,6 +33,9 @@ test("A18 A7 what is broken in part is degraded and named", () => {
   const degraded = healthOf({ ...FACTS, broken });
   assert.equal(degraded.status, "degraded");
   assert.deepEqual(degraded.problems, [{ part: "source", name: "b.outbox->kafka", reason: "it does not exist" }]);
+  const warnings = [{ pipeline: "b.outbox->kafka", code: "ROWS_HIDDEN", reason: "hidden rows" } as const];
+  const warned = healthOf({ ...FACTS, warnings });
+  assert.deepEqual([warned.status, warned.problems?.[0]?.reason], ["degraded", "hidden rows"]);
   const circuits = [{ destination: "kafka", topic: "t", reason: "unknown topic" }];
   assert.equal(healthOf({ ...FACTS, circuits }).problems?.[0]?.name, "kafka topic t");
   const silent = healthOf({ ...FACTS, unreachable: ["kafka"] });

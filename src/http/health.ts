@@ -14,6 +14,8 @@ export interface HealthFacts {
   readonly lastPollMs: number | null;
   readonly pollIntervalMs: number;
   readonly broken: readonly BrokenSource[];
+  /** About sources that work. Absent: none. */
+  readonly warnings?: readonly BrokenSource[];
   readonly circuits: readonly OpenCircuit[];
   /** Lanes that take nothing new. */
   readonly brakedLanes: readonly BrakedLane[];
@@ -107,7 +109,9 @@ function partialProblems(facts: HealthFacts): Problem[] {
   const isTold = (name: string) =>
     facts.circuits.some(({ destination, topic }) => destination === name && topic === null);
   return [
-    ...facts.broken.map(({ pipeline, reason }): Problem => ({ part: "source", name: pipeline, reason })),
+    ...[...facts.broken, ...(facts.warnings ?? [])].map(({ pipeline, reason }): Problem => {
+      return { part: "source", name: pipeline, reason };
+    }),
     ...circuits,
     ...facts.brakedLanes.map(({ holds, lane, pipeline }): Problem => {
       const advice = "replay or discard its dead letters, or find out why so many events fail";

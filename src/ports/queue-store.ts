@@ -150,7 +150,7 @@ export interface Failure {
 /** What became of claimed events of one lane, to be written in one piece. */
 export interface Settlement {
   readonly grant: Grant;
-  /** The lane's settled_batch must be this; it becomes `batch`. Equal when only failures are settled. */
+  /** The lane's settled_batch must be this; it becomes `batch`. Equal for failures alone, and for a part of a batch. */
   readonly previousBatch: bigint;
   readonly batch: bigint;
   /**
@@ -185,6 +185,12 @@ export interface Backlog {
   readonly oldestAgeMs: number | null;
   /** Dead letters that nobody has resolved. */
   readonly dead: number;
+}
+
+/** Something about a source that works and may still keep events back, or lead them elsewhere. */
+export interface SourceWarning {
+  readonly code: ErrorCode;
+  readonly reason: string;
 }
 
 export interface SettleResult {
@@ -292,6 +298,9 @@ export interface QueueStore {
 
   /** Cheap whatever waits, bounded in time, and no part of the delivery: it may fail without harm. */
   backlog(): Promise<Backlog>;
+
+  /** Cheap, and asked now and then: what a person should know although everything seems to work. Absent: nothing ever. */
+  warnings?(): Promise<readonly SourceWarning[]>;
 
   /** Deletes up to `rows` delivered events older than this. Returns how many. */
   prune(olderThanMs: number, rows: number): Promise<number>;

@@ -127,6 +127,9 @@ export interface TechnicalEventMap {
     readonly stack?: string | null;
   };
   SourceRecovered: { readonly pipeline: string };
+  /** The source works, but something may keep events back or lead them elsewhere. Told once, and again when it changes. */
+  SourceWarned: { readonly pipeline: string; readonly code: ErrorCode; readonly reason: string };
+  SourceWarningEnded: { readonly pipeline: string; readonly code: ErrorCode };
   ChoreFailed: {
     readonly pipeline: string;
     readonly chore: string;

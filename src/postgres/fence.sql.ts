@@ -30,7 +30,8 @@ export function fenceSql({ lanes }: RelayTables, pipeline: string, fence: Fence)
          settled_at = clock_timestamp(), crashes = greatest(crashes - 1, 0)`;
   const position = sending === undefined ? log?.position : JSON.stringify({ sending });
   const moved = position === undefined ? "" : `, position = ${quoteLiteral(position)}::jsonb`;
-  const ledgered = ledger === "none" ? "" : `, ledgered_batch = ${batch}`;
+  // A part of a batch moves nothing on: only its last part does.
+  const ledgered = ledger === "none" || batch === previousBatch ? "" : `, ledgered_batch = ${batch}`;
   return `update ${lanes} set settled_batch = ${batch}${ledgered}${moved}${progress}
     where ${grantCondition(pipeline, grant)} and settled_batch = ${previousBatch}${log === undefined ? "" : ` and ${log.condition}`} returning 1`;
 }

@@ -1,16 +1,21 @@
-import { reasonOf, stackOf, tookNoEffect } from "../core/errors.ts";
+import { type RelayError, reasonOf, stackOf, tookNoEffect } from "../core/errors.ts";
 import { LatencyCounter } from "../core/latency.ts";
 import type { Failure, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { DeliveredPile } from "./delivered-pile.ts";
 import type { LaneClaims } from "./lane-claims.ts";
+import { firstPart, rowsOf } from "./settle-parts.ts";
+import { SettleSize } from "./settle-size.ts";
+
+/** A database that is busy for so many tries of one write is a trouble that people should know of. */
+const BUSY_TRIES = 4;
 
 /** What the lane learns from its settler. */
 export interface SettlerListener {
   /** All of it is written. */
   settled(settlement: Settlement, result: SettleResult): void;
-  /** The source refuses the write, and not only because it is busy; it is tried again. */
+  /** The source refuses the write, or has been busy for several tries; it is tried again. */
   refused(error: unknown): void;
   /** The effect of a write is unknown, or the lane has another owner: what is in memory is void. */
   lost(error: unknown): void;
@@ -36,6 +41,9 @@ export class Settler {
   readonly #delivered = new DeliveredPile();
   readonly #claims: KnownClaims;
   readonly #latencies = new LatencyCounter();
+  readonly #size: SettleSize;
+  /** Of the present write, in vain. */
+  #tries = 0;
   #batch: bigint;
   #failed: Failure[] = [];
   #handedBack: string[] = [];
@@ -56,6 +64,7 @@ export class Settler {
     this.#context = context;
     this.#grant = grant;
     this.#batch = settledBatch;
+    this.#size = new SettleSize(context.limits.settleEventsMax);
     this.#claims = claims;
     this.#listener = listener;
     this.#signal = signal;
@@ -193,15 +202,60 @@ export class Settler {
     });
   }
 
+  /** In as many parts as the database needs. */
   async #write(settlement: Settlement): Promise<void> {
-    const { clock, events, store } = this.#context;
+    for (let left: Settlement | null = settlement; left !== null; ) {
+      const [part, rest] = firstPart(left, this.#size.rows);
+      if (await this.#isAccepted(part)) left = rest;
+    }
+  }
+
+  /**
+   * A database that answered "no" (busy, a missing grant, a missing column) promised that nothing took effect: the same
+   * rows are written again, however long that takes. Giving up would mean to deliver all of them again. What was too much
+   * for it is written in smaller parts.
+   */
+  async #isAccepted(part: Settlement): Promise<boolean> {
+    const { clock, store } = this.#context;
     const startedMs = clock.monotonicMs();
-    const result = await this.#untilAccepted(() => store.settle(settlement));
-    this.#batch = settlement.batch;
-    this.#handingBack -= settlement.handedBack.length;
-    for (const recordId of result.missing) events.emit("EventVanished", { pipeline: this.#context.name, recordId });
-    if (events.wants("BatchSettled")) this.#tell(settlement, clock.monotonicMs() - startedMs);
-    this.#listener.settled(settlement, result);
+    try {
+      const result = await store.settle(part);
+      this.#accepted(part, result, clock.monotonicMs() - startedMs);
+      return true;
+    } catch (error) {
+      if (!tookNoEffect(error) || this.#signal.aborted) throw error;
+      await this.#refused(error, rowsOf(part), clock.monotonicMs() - startedMs);
+      return false;
+    }
+  }
+
+  #accepted(part: Settlement, result: SettleResult, durationMs: number): void {
+    const { events, name } = this.#context;
+    this.#tries = 0;
+    this.#size.done(rowsOf(part), durationMs);
+    this.#batch = part.batch;
+    this.#handingBack -= part.handedBack.length;
+    // What a former owner delivered it may have marked too: that is no news.
+    const vanished = part.ledger === "heal" ? [] : result.missing;
+    for (const recordId of vanished) events.emit("EventVanished", { pipeline: name, recordId });
+    if (events.wants("BatchSettled")) this.#tell(part, durationMs);
+    this.#listener.settled(part, result);
+  }
+
+  async #refused(error: RelayError, rows: number, afterMs: number): Promise<void> {
+    const { clock, events, name, store, timing } = this.#context;
+    const { code } = error;
+    this.#tries += 1;
+    const about = { pipeline: name, lane: this.#grant.lane, code, tries: this.#tries };
+    events.emit("SettleDelayed", { ...about, reason: reasonOf(error), stack: stackOf(error) });
+    const isBusy = code === "DATABASE_BUSY";
+    if (isBusy) this.#size.gaveUp(rows, afterMs);
+    // Half of it may well be taken at once; what was refused as a whole waits longer and longer.
+    const doublings = isBusy && rows > 1 ? 0 : this.#tries - 1;
+    await clock.sleep(Math.min(timing.backoffMaxMs, timing.backoffInitialMs * 2 ** doublings), this.#signal);
+    if (!isBusy || this.#tries >= BUSY_TRIES) this.#listener.refused(error);
+    // The table may have changed its shape.
+    if (!isBusy) await store.prepare().catch(() => undefined);
   }
 
   #tell({ delivered, failed }: Settlement, durationMs: number): void {
@@ -209,36 +263,6 @@ export class Settler {
     const latency = this.#latencies.count(delivered, this.#claims.createdAtOf, clock.wallMs());
     const counts = { delivered: delivered.length, failed: failed.length };
     events.emit("BatchSettled", { pipeline: name, lane: this.#grant.lane, ...counts, durationMs, latency });
-  }
-
-  /**
-   * A database that answered "no" (busy, a missing grant, a missing column) promised that nothing took effect: the same
-   * write is tried again in its place, however long that takes. Giving up would mean to deliver all of it again.
-   */
-  async #untilAccepted<T>(write: () => Promise<T>): Promise<T> {
-    const { clock, events, name, store, timing } = this.#context;
-    let pauseMs = timing.backoffInitialMs;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await write();
-      } catch (error) {
-        if (!tookNoEffect(error) || this.#signal.aborted) throw error;
-        events.emit("SettleDelayed", {
-          pipeline: name,
-          lane: this.#grant.lane,
-          code: error.code,
-          tries,
-          reason: reasonOf(error),
-          stack: stackOf(error),
-        });
-        await clock.sleep(pauseMs, this.#signal);
-        pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);
-        if (error.code === "DATABASE_BUSY") continue;
-        this.#listener.refused(error);
-        // The table may have changed its shape.
-        await store.prepare().catch(() => undefined);
-      }
-    }
   }
 
   #nothing(): Settlement {

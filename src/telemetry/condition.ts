@@ -29,6 +29,8 @@ const SILENCE_MS = 60_000;
 export class Condition {
   readonly #clock: Clock;
   readonly #broken = new Map<string, BrokenSource & { readonly toldMs: number }>();
+  /** By pipeline and code. */
+  readonly #warnings = new Map<string, BrokenSource>();
   readonly #circuits = new Map<string, OpenCircuit>();
   readonly #paused = new Set<string>();
   readonly #limits = new Map<string, number>();
@@ -45,9 +47,14 @@ export class Condition {
       this.#broken.set(pipeline, { pipeline, code, reason, toldMs: this.#clock.monotonicMs() }),
     );
     events.on("SourceRecovered", ({ pipeline }) => this.#broken.delete(pipeline));
+    events.on("SourceWarned", ({ pipeline, code, reason }) =>
+      this.#warnings.set(JSON.stringify([pipeline, code]), { pipeline, code, reason }),
+    );
+    events.on("SourceWarningEnded", ({ pipeline, code }) => this.#warnings.delete(JSON.stringify([pipeline, code])));
     // Whoever joins begins everything anew, and tells again what is still broken.
     events.on("InstanceJoined", () => {
       this.#broken.clear();
+      this.#warnings.clear();
       this.#paused.clear();
       this.#limits.clear();
       this.#lanes.clear();
@@ -101,6 +108,11 @@ export class Condition {
       .map(({ pipeline, code, reason }) => ({ pipeline, code, reason }));
   }
 
+  /** Of sources that work, and may still keep events back. */
+  warnings(): readonly BrokenSource[] {
+    return [...this.#warnings.values()];
+  }
+
   openCircuits(): readonly OpenCircuit[] {
     return [...this.#circuits.values()];
   }
@@ -132,6 +144,7 @@ export class Condition {
   /** For a new relay, which knows nothing of the old one's troubles. */
   forget(): void {
     this.#broken.clear();
+    this.#warnings.clear();
     this.#circuits.clear();
     this.#paused.clear();
     this.#limits.clear();

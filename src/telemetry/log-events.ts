@@ -61,6 +61,8 @@ const LINES: Lines = {
     sameAs: ({ pipeline, code }) => `${pipeline} ${code}`,
   },
   SourceRecovered: { level: "info", message: "a source works again" },
+  SourceWarned: { level: "warn", message: "something is wrong with a source that works" },
+  SourceWarningEnded: { level: "info", message: "a warning about a source is over" },
   ChoreFailed: {
     level: "warn",
     message: "a chore failed; it is tried again",

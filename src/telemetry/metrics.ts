@@ -63,6 +63,10 @@ export class Metrics {
     "Seconds from asking a source for events to its answer",
     POLL_BUCKETS_S,
   );
+  readonly #delays = this.#counter("settle_delays", "Writes of outcomes that the database did not take; tried again", [
+    "source",
+    "code",
+  ]);
   readonly #failedEvents = this.#gauge("failed_events", "Dead letters that nobody has resolved");
   readonly #lag = this.#gauge(
     "lag_seconds",
@@ -85,6 +89,10 @@ export class Metrics {
   );
   readonly #untaken = this.#gauge("untaken_types", "Types of waiting events that no running relay takes", ["source"]);
   readonly #sources = this.#gauge("source_broken", "1 while a source cannot be used", ["source"]);
+  readonly #warnings = this.#gauge("source_warning", "1 while something is wrong with a source that works", [
+    "source",
+    "code",
+  ]);
   readonly #destinations = this.#gauge("destination_state", "1 for the state it is in", ["destination", "state"]);
   readonly #topics = this.#gauge("blocked_topics", "Topics that take nothing at present", ["destination"]);
   readonly #pushFailures = this.#counter(
@@ -105,6 +113,7 @@ export class Metrics {
   );
   readonly #conditionGauges: readonly { reset(): void }[] = [
     this.#sources,
+    this.#warnings,
     this.#destinations,
     this.#topics,
     this.#lanes,
@@ -126,11 +135,17 @@ export class Metrics {
 
   listen(events: Listenable): void {
     events.on("BatchSettled", (batch) => this.#settled(batch));
+    events.on("SettleDelayed", (event) => this.#delayed(event));
     events.on("IntentRelayFailed", ({ pipeline, errorType }) => {
       const destination = this.#endsOf(pipeline)?.destination;
       if (destination === undefined) return;
       this.#attempts.inc({ destination, outcome: "failed", error_type: errorType });
     });
+  }
+
+  #delayed({ pipeline, code }: TechnicalEventMap["SettleDelayed"]): void {
+    const source = this.#endsOf(pipeline)?.source;
+    if (source !== undefined) this.#delays.inc({ source, code });
   }
 
   polled(source: string, durationMs: number): void {
@@ -141,6 +156,7 @@ export class Metrics {
   expect({ source, destination }: PipelineEnds): void {
     this.#published.inc({ source, destination }, 0);
     this.#attempts.inc({ destination, outcome: "delivered", error_type: "" }, 0);
+    this.#delays.inc({ source, code: "DATABASE_BUSY" }, 0);
   }
 
   /** In the format that the asker wants. */
@@ -208,6 +224,9 @@ export class Metrics {
     const braked = condition.brakedLanes();
     for (const { pipeline, source, destination } of pipelines()) {
       this.#sources.set({ source }, broken.has(pipeline) ? 1 : 0);
+      for (const { code } of condition.warnings().filter((warning) => warning.pipeline === pipeline)) {
+        this.#warnings.set({ source, code }, 1);
+      }
       this.#lanes.set({ source, state: "owned" }, condition.lanesOf(pipeline));
       this.#lanes.set({ source, state: "braked" }, braked.filter((lane) => lane.pipeline === pipeline).length);
       this.#untaken.inc({ source }, condition.untakenTypesOf(pipeline));

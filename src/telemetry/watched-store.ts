@@ -39,12 +39,14 @@ class WatchedStore implements QueueStore {
   /** Absent where the inner store has none: callers tell by that. */
   readonly watch?: NonNullable<QueueStore["watch"]>;
   readonly livingHolds?: NonNullable<QueueStore["livingHolds"]>;
+  readonly warnings?: NonNullable<QueueStore["warnings"]>;
 
   constructor(inner: QueueStore, watch: StoreWatch) {
     this.#inner = inner;
     this.#watch = watch;
     if (inner.watch !== undefined) this.watch = (onNews) => inner.watch!(onNews);
     if (inner.livingHolds !== undefined) this.livingHolds = (grant) => this.#answer(inner.livingHolds!(grant));
+    if (inner.warnings !== undefined) this.warnings = () => this.#answer(inner.warnings!());
   }
 
   get durableClaims() {

@@ -146,6 +146,44 @@ describe("rows that cannot be marked", { concurrency: 3 }, () => {
     });
   });
 
+  test("H1 rows that take long to mark are marked in smaller writes, and a busy database is reported", async () => {
+    await withScene(server, [ORDERS], async (scene) => {
+      const { relay, stage } = scene;
+      await stage.sql(trigger("before", "perform pg_sleep(0.02); return new;"));
+      await insertMany(scene, COUNT);
+      // A settle may take two seconds here, hence a hundred rows: all of them at once are always too many.
+      const live = await relay({ lanes: 1 });
+      const delay = await live.waitFor("SettleDelayed");
+      assert.equal(delay.code, "DATABASE_BUSY");
+      await until("all rows are marked", async () => (await unmarked(scene)) === 0, 60_000);
+      assert.equal((await arrivedOnce(scene)).length, COUNT);
+      await stage.sql(`create or replace function orders.meddle() returns trigger language plpgsql
+        as $f$ begin perform pg_sleep(60); return new; end $f$`);
+      await insertMany(scene, 1);
+      await live.waitFor("SourceBroken", ({ code }) => code === "DATABASE_BUSY");
+    });
+  });
+
+  test("H1 row-level security that may hide rows is reported until a policy shows them all", async () => {
+    await withScene(server, [ORDERS], async (scene) => {
+      const { arrived, insert, relay, stage } = scene;
+      await stage.sql(`alter table orders.outbox enable row level security;
+        create policy mine on orders.outbox using (aggregate_id = 'a')`);
+      const [shown, hidden] = await insert(ORDERS, [{ key: "a" }, { key: "b" }]);
+      const live = await relay();
+      await arrived([shown!]);
+      const { code, reason } = await live.waitFor("SourceWarned");
+      assert.equal(code, "ROWS_HIDDEN");
+      assert.match(
+        reason,
+        /orders\.outbox is active for the role relay_scene_\d+ \(policies: mine\): rows that it hides/,
+      );
+      await stage.sql(`create policy outbox_relay on orders.outbox to ${stage.role} using (true) with check (true)`);
+      await live.waitFor("SourceWarningEnded", (event) => event.code === "ROWS_HIDDEN");
+      await arrived([hidden!]);
+    });
+  });
+
   test("H1 rows that others delete or mark while they are in flight are gone, and nothing is broken", async () => {
     await withScene(server, [ORDERS], async (scene) => {
       const { insert, relay, sink, stage } = scene;

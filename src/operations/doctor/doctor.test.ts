@@ -138,6 +138,30 @@ test("A17 a missing table, one without the columns, and no table at all", async 
   assert.deepEqual(checksOf(await findings({ tables: [] })), ["error tables"]);
 });
 
+test("H1 row-level security that may hide rows is found, and the printed statement ends it", async () => {
+  const hidden = async () => (await findings()).filter(({ check }) => check === "row security");
+  await server.query("alter table app.outbox enable row level security");
+  const [found] = await hidden();
+  assert.equal(found?.severity, "error");
+  assert.match(found?.what ?? "", /app\.outbox is active for the role relay \(no policy lets it see a row\)/);
+  await server.query(found?.fix ?? "");
+  assert.deepEqual(await hidden(), []);
+  await server.query("create policy narrow on app.outbox as restrictive using (published_at is null)");
+  const [restrictive] = await hidden();
+  assert.match(restrictive?.fix ?? "", /^alter role "relay" bypassrls; -- the restrictive narrow/);
+  await server.query("alter table app.outbox disable row level security");
+  assert.deepEqual(await findings(), []);
+});
+
+test("H1 an id that is not unique by itself is found, and the printed statement helps", async () => {
+  await server.query("alter table app.outbox drop constraint outbox_pkey");
+  const [found, ...others] = await findings();
+  assert.deepEqual([others, found?.check, found?.severity], [[], "tables", "error"]);
+  assert.match(found?.what ?? "", /^Column id of app\.outbox .* not unique by itself: the table has no primary key/);
+  await server.query(/create unique index .*;/.exec(found?.what ?? "")?.[0] ?? "");
+  assert.deepEqual(await findings(), []);
+});
+
 test("A10 a large table of delivered events without retention, autovacuum off, and bloat are warned of", async () => {
   await server.query(`insert into app.outbox (published_at) select now() from generate_series(1, 120000); analyze app.outbox;
     alter table app.outbox set (autovacuum_enabled = off)`);

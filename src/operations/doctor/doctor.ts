@@ -6,6 +6,7 @@ import { checkIndex, checkSharedIndex } from "./index-check.ts";
 import { checkManaged } from "./managed-check.ts";
 import { checkOrder } from "./order-check.ts";
 import { checkOwnership } from "./ownership-check.ts";
+import { checkRowSecurity } from "./row-security-check.ts";
 import { checkSchema } from "./schema-check.ts";
 import { checkServer } from "./server-check.ts";
 import { checkTables } from "./table-check.ts";
@@ -25,6 +26,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
     findings.push(...(await work().catch((error: unknown) => notLookedAt(check, error))));
   };
   await look("grants", () => checkGrants(subject));
+  await look("row security", () => checkRowSecurity(subject));
   if (schema.length === 0) {
     await look("owners", () => checkOwnership(subject));
     await look("takers", () => checkTakers(subject, shaped));

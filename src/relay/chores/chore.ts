@@ -6,6 +6,8 @@ interface ChoreOptions {
   readonly name: string;
   readonly pipeline: string;
   readonly everyMs: number;
+  /** The first time at once, and not only after a pause. */
+  readonly atOnce?: boolean;
   readonly clock: Clock;
   readonly events: TechnicalEvents;
   readonly run: () => Promise<void>;
@@ -34,10 +36,10 @@ export class Chore {
   }
 
   async #loop(): Promise<void> {
-    const { clock, everyMs, events, name, pipeline, run } = this.#options;
+    const { atOnce = false, clock, everyMs, events, name, pipeline, run } = this.#options;
     const { signal } = this.#stopped;
-    for (;;) {
-      await clock.sleep(everyMs, signal);
+    for (let pauseMs = atOnce ? 0 : everyMs; ; pauseMs = everyMs) {
+      if (pauseMs > 0) await clock.sleep(pauseMs, signal);
       if (signal.aborted) return;
       try {
         await run();

@@ -2,6 +2,7 @@ import type { PipelineContext } from "../context.ts";
 import type { Lane } from "../lane.ts";
 import { Chore } from "./chore.ts";
 import { LOOKS_PER_PERIOD, MismatchReports } from "./mismatch-reports.ts";
+import { SourceWarnings } from "./source-warnings.ts";
 
 /** Delivered rows are deleted in steps of this many. */
 const PRUNE_ROWS = 1_000;
@@ -50,6 +51,21 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
       mismatches.seen(ownsFirstLane() ? await store.unrouted() : []);
     }),
   ];
+  if (store.warnings !== undefined) {
+    const warnings = new SourceWarnings(pipeline, events, () => store.warnings!());
+    const run = () => warnings.look();
+    chores.push(
+      new Chore({
+        name: "look for warnings",
+        pipeline,
+        everyMs: 3 * timing.reviewMs,
+        atOnce: true,
+        clock,
+        events,
+        run,
+      }),
+    );
+  }
   const { retentionMs } = host;
   if (retentionMs !== null) {
     chores.push(

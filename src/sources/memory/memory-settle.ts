@@ -75,9 +75,9 @@ export class SettleWriter {
 
   /** A settle that only announces suspects proves nothing yet, so it does not make the lane trustworthy again. */
   #raiseBatch(): void {
-    const { grant, batch, delivered, ledger, sending } = this.#settlement;
+    const { grant, batch, delivered, ledger, previousBatch, sending } = this.#settlement;
     const lane = this.#pipeline.lanes.get(grant.lane)!;
-    const ledgeredBatch = ledger === "none" ? lane.ledgeredBatch : batch;
+    const ledgeredBatch = ledger === "none" || batch === previousBatch ? lane.ledgeredBatch : batch;
     const crashes = delivered.length > 0 ? Math.max(0, lane.crashes - 1) : lane.crashes;
     this.#database.tables.put(this.#pipeline.lanes, grant.lane, {
       ...lane,

@@ -16,6 +16,7 @@ import { laneStateOf, survey, writeSettings } from "../../postgres/lanes.ts";
 import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
+import { rowSecurityWarnings } from "../../postgres/row-security.ts";
 import type { Row } from "../../postgres/session.ts";
 import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
@@ -151,6 +152,10 @@ export class OpenOutboxStore implements QueueStore {
     const context = this.#parts.database.errorContext("counting what waits", displayTable(scope.table.name));
     const waiting = `select from ${scope.table.quotedName} t where t.status in ('PENDING', 'DELIVERING')`;
     return await readBacklog(this.#parts.database, { context, count: backlogSql(scope), waiting });
+  }
+
+  warnings() {
+    return rowSecurityWarnings(this.#parts.database, this.#parts.table, "queue");
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

@@ -3,6 +3,7 @@ import { displayTable, quoteTable, type TableName } from "../../postgres/identif
 import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
+import { readKeyFacts, requireUniqueId } from "../../postgres/unique-id.ts";
 
 const TEXT = ["text", "character varying"];
 const TIME = ["timestamp with time zone"];
@@ -37,12 +38,14 @@ const WRITTEN = new Set([
   "updated_at",
 ]);
 
+const EVENT_ID = { name: "event_id", baseType: "uuid", isSequence: false };
+
 interface TableFacts {
   /** Whether an index gives the waiting rows in the order of a claim. */
   readonly hasOrderIndex: boolean;
 }
 
-/** Throws TABLE_MISSING, COLUMN_MISSING, COLUMN_MISTYPED or GRANT_MISSING, naming all that is wrong of its kind. */
+/** Throws TABLE_MISSING, COLUMN_MISSING, COLUMN_MISTYPED, GRANT_MISSING or ID_NOT_UNIQUE, naming all that is wrong of its kind. */
 export async function checkTable(database: Database, name: TableName): Promise<TableFacts> {
   const settings = {
     context: database.errorContext("looking at the table", displayTable(name)),
@@ -54,6 +57,7 @@ export async function checkTable(database: Database, name: TableName): Promise<T
     const columns = await session.rows(COLUMNS_SQL, [oid]);
     checkColumns(name, columns);
     await checkGrants(session, name, columns);
+    requireUniqueId(name, EVENT_ID, await readKeyFacts(session, oid));
     const [index] = await session.rows(ORDER_INDEX_SQL, [oid]);
     return { hasOrderIndex: index?.[0] === "t" };
   });

@@ -7,11 +7,14 @@ import type { TableShape } from "./table-shape.ts";
 /** Of rows that another transaction has locked: wait for them, or leave them unmarked. */
 export type LockedRows = "wait" | "skip";
 
+/** Begins the server's message when one id stood for several rows: of those only one was sent, so none is marked. */
+export const SHARED_ID = "outbox-relay: several rows have the id";
+
 /**
  * Moves the lane on and marks its delivered rows, or changes nothing when the fence has no row. Returns one row: how
  * many fences (0 or 1), the marked ids as JSON only when they are not as many as were asked for, how many there are, and
  * whether the table has triggers that may undo it afterwards. A row counts as marked by what the update left in it: a
- * trigger before it may have reset the flag.
+ * trigger before it may have reset the flag. More rows than ids make it fail as a whole, by a cast of SHARED_ID.
  */
 export function markSql(
   tables: RelayTables,
@@ -23,6 +26,7 @@ export function markSql(
   const { delivered } = settlement;
   const fence = fenceSql(tables, pipeline, settlement);
   if (delivered.length === 0) return `with fence as (${fence}) select count(*), null, 0, false from fence`;
+  const shared = `'${SHARED_ID} ' || (select id::text from updated group by id having count(*) > 1 limit 1)`;
   return `with fence as (${fence}),
 updated as (
   update ${shape.quotedName} t set ${shape.markDelivered} from fence
@@ -31,7 +35,8 @@ updated as (
 marked as (select id from updated where not still)
 select (select count(*) from fence),
   case when (select count(*) from marked) <> ${delivered.length} then (select json_agg(id::text) from marked)::text end,
-  (select count(*) from marked), ${undoersSql(shape)}`;
+  (select count(*) from marked), ${undoersSql(shape)},
+  case when (select count(*) from updated) > ${delivered.length} then (${shared})::int end`;
 }
 
 function rowsSql(shape: TableShape, ids: readonly string[], locked: LockedRows): string {

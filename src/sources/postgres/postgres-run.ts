@@ -1,6 +1,8 @@
+import { RelayError } from "../../core/errors.ts";
 import type { ClaimedEvent, LaneState, Run } from "../../ports/queue-store.ts";
 import { type ErrorContext, translateError } from "../../postgres/errors.ts";
 import type { Gate } from "../../postgres/gate.ts";
+import { displayTable } from "../../postgres/identifiers.ts";
 import type { Row } from "../../postgres/session.ts";
 import type { OpenTransaction } from "../../postgres/transaction.ts";
 import { COLUMN } from "./event-columns.ts";
@@ -75,6 +77,7 @@ export class PostgresRun implements Run {
       if (this.#ready.length === 0) await this.#fill(Math.max(1, rows));
       const count = rowsThatFit(this.#ready, rows, bytes, reader);
       const page = this.#ready.slice(0, count);
+      requireIds(page, shape);
       this.#ready = this.#ready.slice(count);
       return await readEvents(transaction.session, shape, reader, page);
     } catch (error) {
@@ -105,4 +108,11 @@ export class PostgresRun implements Run {
     this.#declared = true;
     return results.at(-1) ?? [];
   }
+}
+
+/** Nothing could ever be marked by an id that is not there. */
+function requireIds(page: readonly Row[], shape: TableShape): void {
+  if (!page.some((row) => row[COLUMN.id] === null)) return;
+  const what = `A row of ${displayTable(shape.name)} that waits has no id: ${shape.id.replace("t.", "")} is null`;
+  throw new RelayError("ID_NOT_UNIQUE", what);
 }

@@ -353,3 +353,54 @@ test("pruning where nothing tells the time of delivery is refused", async () => 
   const it = await open("(id bigserial primary key, type text, data text, published boolean)");
   await assertRejects(it.store.prune(0, 10), "COLUMN_MISSING");
 });
+
+const BARE = "type text default 't', data text default '', created_at timestamptz default now(), published boolean";
+
+for (const [what, columns, index] of [
+  ["it is only a part of the primary key", `(tenant text, id bigint, ${BARE}, primary key (tenant, id))`, ""],
+  ["there is no primary key", `(id uuid, ${BARE})`, ""],
+  ["a unique index leaves rows out", `(id int, ${BARE})`, "create unique index on $T (id) where published"],
+  ["a unique index is over an expression", `(id text, ${BARE})`, "create unique index on $T (lower(id))"],
+  [
+    "a unique index only includes it",
+    `(tenant int, id int, ${BARE})`,
+    "create unique index on $T (tenant) include (id)",
+  ],
+] as const) {
+  test(`H1 a table whose id does not tell its rows apart is refused with the statement that helps: ${what}`, async () => {
+    let fix = "";
+    const refused = open(columns, index === "" ? {} : { rows: index });
+    await assert.rejects(refused, (error) => {
+      fix = /Run: (create unique index .*;) \[ID_NOT_UNIQUE\]/.exec(String(error))?.[1] ?? "";
+      return isRelayError(error, "ID_NOT_UNIQUE");
+    });
+    await admin.query(fix);
+    const source = postgresSource({ database, table: { schema: `app${count}`, table: "outbox" } });
+    const spec = { name: `later ${count}`, types: null, lanes: 1, attemptsMax: 3, payloadBytesMax: 1, headersMax: 1 };
+    assert.deepEqual(await source.pipeline(spec).prepare(), { lanes: 1 });
+  });
+}
+
+test("H1 where no index can keep ids unique, two rows with one id are never marked by one delivery", async () => {
+  const it = await open(`(id bigserial, at int, ${BARE}) partition by range (at)`);
+  await it.sql("create table $T_1 partition of $T for values from (0) to (10)");
+  await it.sql("insert into $T (id, at) values (7, 1), (8, 2), (7, 3)");
+  assert.equal((await it.read()).length, 3);
+  const settled = it.settle({ delivered: ["7", "8"] });
+  await assert.rejects(
+    settled,
+    (error) => isRelayError(error, "ID_NOT_UNIQUE") && /have the id 7;/.test(error.message),
+  );
+  assert.equal((await it.read()).length, 3, "nothing is marked");
+  await it.sql("update $T set id = 9 where at = 3");
+  assert.deepEqual((await it.settle({ delivered: ["7", "8"] })).missing, []);
+  assert.deepEqual(
+    (await it.read()).map(({ id }) => id),
+    ["9"],
+  );
+});
+
+test("H1 a row without an id is told instead of being sent again and again", async () => {
+  const it = await open(`(id text unique, ${BARE})`, { rows: "insert into $T (id) values (null)" });
+  await assertRejects(it.read(), "ID_NOT_UNIQUE");
+});

@@ -1,5 +1,14 @@
 import { RelayError } from "../../core/errors.ts";
-import type { Backlog, Grant, PipelineSpec, QueueStore, Run, RunRequest, Settlement } from "../../ports/queue-store.ts";
+import type {
+  Backlog,
+  Grant,
+  PipelineSpec,
+  QueueStore,
+  Run,
+  RunRequest,
+  Settlement,
+  SourceWarning,
+} from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
 import { readLivingHolds } from "../../postgres/holds.ts";
@@ -9,6 +18,7 @@ import { laneStateOf, release, survey, takeOver, writeSettings } from "../../pos
 import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
+import { rowSecurityWarnings } from "../../postgres/row-security.ts";
 import type { Row } from "../../postgres/session.ts";
 import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
@@ -179,6 +189,11 @@ export class PostgresStore implements QueueStore {
     const context = this.#parts.database.errorContext("counting what waits", displayTable(scope.shape.name));
     const waiting = `select from ${scope.shape.quotedName} t where ${scope.shape.main}`;
     return await readBacklog(this.#parts.database, { context, count: backlogSql(scope, rows), waiting });
+  }
+
+  async warnings(): Promise<readonly SourceWarning[]> {
+    const { scope } = await this.#ready();
+    return await rowSecurityWarnings(this.#parts.database, scope.shape.name, "queue");
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

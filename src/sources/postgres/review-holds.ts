@@ -30,7 +30,8 @@ export async function reviewHolds(
   return await transaction(database.pool, settings, async (session) => {
     await requireGrant(session, database, pipeline, grant);
     const scope = [pipeline, grant.lane];
-    await tryToMark(session, markAgainSql(database.tables, shape), scope);
+    // Where nothing is ever marked, nothing can stay unmarked.
+    if (shape.markDelivered !== "") await tryToMark(session, markAgainSql(database.tables, shape), scope);
     if (shape.givenUp !== null) await session.rows(reviveHoldsSql(database.tables, shape), scope);
     await session.rows(dropVoidHoldsSql(database.tables, shape), scope);
     await session.rows(outlastedLocksSql(database), scope);

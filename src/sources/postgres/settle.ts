@@ -1,4 +1,4 @@
-import { isRelayError } from "../../core/errors.ts";
+import { isRelayError, RelayError } from "../../core/errors.ts";
 import type { Unmarked } from "../../core/hold.ts";
 import type { Settlement, SettleResult } from "../../ports/queue-store.ts";
 import { sqlStateOf } from "../../postgres/errors.ts";
@@ -9,7 +9,7 @@ import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
 import { holdUnmarked } from "../../postgres/unmarked.ts";
-import { type LockedRows, markSql } from "./mark.sql.ts";
+import { type LockedRows, markSql, SHARED_ID } from "./mark.sql.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /** By its estimate the planner would rather read a table of 60,000 rows than look 500 of them up, ten times as slow. */
@@ -46,6 +46,11 @@ export class TableSettler {
     try {
       return await this.#settle(settlement, "wait");
     } catch (error) {
+      const shared = sharedIdIn(error);
+      if (shared !== null) {
+        const what = `Several rows of ${displayTable(this.#shape.name)} have the id ${shared}; only one of them was sent`;
+        throw new RelayError("ID_NOT_UNIQUE", what, { cause: error });
+      }
       // One row that somebody keeps locked must not keep all the others unmarked.
       const isLocked = isRelayError(error, "DATABASE_BUSY") && sqlStateOf(error.cause) === LOCK_NOT_AVAILABLE;
       if (!isLocked || settlement.delivered.length === 0) throw error;
@@ -104,6 +109,18 @@ export class TableSettler {
     const { name } = this.#shape;
     return { ...writeSettings(this.#database, "settling", displayTable(name)), settings: SETTLE_SETTINGS };
   }
+}
+
+/** The id that several rows have, if that is why the marking failed. */
+function sharedIdIn(error: unknown): string | null {
+  const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
+  const at = reason.indexOf(SHARED_ID);
+  return at < 0
+    ? null
+    : reason
+        .slice(at + SHARED_ID.length)
+        .replaceAll('"', "")
+        .trim();
 }
 
 function markedOf(row: Row | undefined, pipeline: string, { grant, delivered }: Settlement): Marked {

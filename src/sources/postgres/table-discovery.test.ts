@@ -7,7 +7,7 @@ import { type Database, openDatabase } from "../../postgres/pool.ts";
 import { discoverTables, readShape } from "./table-discovery.ts";
 
 const HOSTILE = 'we"ird; drop table x; --';
-const COLUMNS = "(id uuid, type text, payload text, created_at timestamptz, published boolean)";
+const COLUMNS = "(id uuid primary key, type text, payload text, created_at timestamptz, published boolean)";
 
 for (const version of [15, 18] as const) {
   describe(`PostgreSQL ${version}`, () => {
@@ -23,7 +23,7 @@ for (const version of [15, 18] as const) {
         create schema "Mixed"; create table "Mixed".outbox_events ${COLUMNS};
         create schema outbox_relay; create table outbox_relay.outbox ${COLUMNS};
         create schema viewed; create view viewed.outbox as select * from a.outbox;
-        create schema parted; create table parted.outbox ${COLUMNS} partition by range (created_at);
+        create schema parted; create table parted.outbox ${COLUMNS.replace("primary key", "")} partition by range (created_at);
         create table parted.outbox_events partition of parted.outbox default;
         create role relay login;
         grant usage on schema a, b, viewed, parted, "Mixed" to relay;
@@ -101,7 +101,7 @@ for (const version of [15, 18] as const) {
       await server.query(`
         create schema kinds; create type kinds.mood as enum ('Pending', 'Dispatched', 'Failed');
         create domain kinds.yes as boolean; create sequence kinds.s;
-        create table kinds.outbox (id char(36), event_type kinds.mood, payload varchar(10), published kinds.yes,
+        create table kinds.outbox (id char(36) unique, event_type kinds.mood, payload varchar(10), published kinds.yes,
           n bigint default nextval('kinds.s'), created_at timestamptz);
         grant usage on schema kinds to relay; grant select, update on kinds.outbox to relay`);
       const shape = await readShape(database, { schema: "kinds", table: "outbox" });

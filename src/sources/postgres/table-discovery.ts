@@ -4,6 +4,7 @@ import { displayTable, parseTableName, quoteTable, type TableName } from "../../
 import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
+import { readKeyFacts } from "../../postgres/unique-id.ts";
 import { shapeOf, type TableFacts, type TableShape } from "./table-shape.ts";
 
 /** The names under which services keep their outbox. */
@@ -56,13 +57,15 @@ function unique(tables: readonly TableReference[]): readonly TableReference[] {
   return [...new Map(tables.map((table) => [JSON.stringify([table.schema, table.table]), table])).values()];
 }
 
-/** Reads the table's shape from the catalogue. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED. */
+/** Reads the table's shape from the catalogue. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED, ID_NOT_UNIQUE. */
 export async function readShape(
   database: Database,
   reference: TableReference,
   names: ColumnNames = {},
 ): Promise<TableShape> {
-  return await lookAtTable(database, reference, ["select", "update"], async (_, facts) => shapeOf(facts, names));
+  return await lookAtTable(database, reference, ["select", "update"], async (session, facts) =>
+    shapeOf({ ...facts, keys: await readKeyFacts(session, facts.oid) }, names),
+  );
 }
 
 /** Hands over what the catalogue says of the table, and the session for more. Throws TABLE_MISSING, GRANT_MISSING. */

@@ -10,6 +10,7 @@ import {
 } from "../../postgres/column-names.ts";
 import type { EventTable } from "../../postgres/event-table.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
+import { type KeyFacts, requireUniqueId } from "../../postgres/unique-id.ts";
 import { type RowState, rowStateOf } from "./row-state.ts";
 
 type Preset = "flag" | "worker" | "intent";
@@ -52,14 +53,17 @@ export interface TableFacts {
   readonly indexes?: readonly string[];
   /** In a database of encoding SQL_ASCII a text may hold bytes that are no UTF-8. */
   readonly serverEncoding?: string;
+  /** Absent: nobody asked, and the id counts as unique. */
+  readonly keys?: KeyFacts;
 }
 
 const columnOf = ({ name }: ColumnInfo): string => `t.${quoteIdentifier(name)}`;
 
-/** Pure: the same facts give the same shape. Throws COLUMN_MISSING or COLUMN_MISTYPED. */
+/** Pure: the same facts give the same shape. Throws COLUMN_MISSING, COLUMN_MISTYPED or ID_NOT_UNIQUE. */
 export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape {
   const finder = new ColumnFinder(facts.name, facts.columns);
-  const { event, usesIntent, attempts, createdAt } = eventShapeOf(finder, facts, names);
+  const { event, id, usesIntent, attempts, createdAt } = eventShapeOf(finder, facts, names);
+  if (facts.keys !== undefined) requireUniqueId(facts.name, id, facts.keys);
   const rowState = rowStateOf(finder, names, { attempts, createdAt, indexes: facts.indexes ?? [] });
   return { ...event, ...rowState, preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag" };
 }
@@ -103,7 +107,7 @@ export function eventShapeOf(finder: ColumnFinder, facts: TableFacts, names: Col
     attempts: attempts ? columnOf(attempts) : "null",
     order: orderOf(finder, names, id, createdAt),
   } satisfies Omit<TableShape, keyof RowState | "preset">;
-  return { event, usesIntent, attempts, createdAt };
+  return { event, id, usesIntent, attempts, createdAt };
 }
 
 function traceOf(finder: ColumnFinder): string {

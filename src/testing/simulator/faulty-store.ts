@@ -22,6 +22,7 @@ import { memorySource } from "../../sources/memory/memory-source.ts";
 import type { LaneRow } from "../../sources/memory/memory-tables.ts";
 import { PortCalls, unreachable, type World } from "./port-call.ts";
 import type { SimProcess } from "./sim-process.ts";
+import { takeTime } from "./slow-settles.ts";
 
 export interface OpenRun {
   readonly isBusy: boolean;
@@ -161,8 +162,9 @@ class FaultyStore implements QueueStore {
     return this.#calls.call("claimHeads", this.durableClaims !== null, () => this.#inner.claimHeads(grant, ids));
   }
 
-  settle(settlement: Settlement): Promise<SettleResult> {
-    return this.#calls.call("settle", true, async () => {
+  async settle(settlement: Settlement): Promise<SettleResult> {
+    await takeTime(this.#world.slowSettles, this.#process, settlement);
+    return await this.#calls.call("settle", true, async () => {
       const before = this.#laneNow(settlement.grant.lane);
       const result = await this.#inner.settle(settlement);
       this.#checkFence(settlement, before);

@@ -318,6 +318,20 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "formerClaim: row.formerClaim ?? row.lockedAtMs,",
     why: "an older claim may have been renewed later than a younger one of its key",
   },
+  {
+    name: "slow settle never halved",
+    file: "relay/settle-size.ts",
+    find: "this.#rows = Math.max(1, Math.floor(Math.min(rows, this.#rows) / 2));",
+    replace: "this.#rows = Math.max(rows, this.#rows);",
+    why: "a write that always takes too long is repeated for ever",
+  },
+  {
+    name: "part of a batch settled as the whole",
+    file: "relay/settle-parts.ts",
+    find: "const reached = isOwnBatch ? previousBatch + 1n : previousBatch;",
+    replace: 'const reached = ledger === "none" && !isOwnBatch ? previousBatch : batch;',
+    why: "after a crash between two parts the ledger no longer vouches for the rest, which is sent again",
+  },
   ...EXACTLY_ONCE_MUTANTS,
   ...PERSISTENT_MUTANTS,
 ];

@@ -4,6 +4,7 @@ import type { History } from "./history.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import type { SimDatabase } from "./sim-database.ts";
 import type { SimProcess } from "./sim-process.ts";
+import type { SlowSettles } from "./slow-settles.ts";
 import type { VirtualTime } from "./virtual-clock.ts";
 
 /** All parts of one simulation that the wrappers of the ports work with. */
@@ -16,6 +17,7 @@ export interface World {
   readonly leaseMs: number;
   readonly leaseMarginMs: number;
   readonly publishTimeoutMs: number;
+  readonly slowSettles: SlowSettles | null;
 }
 
 const READ_FAULTS = CALL_FAULTS.filter((kind) => kind !== "late commit");

@@ -8,6 +8,7 @@ import { SimBroker } from "./sim-broker.ts";
 import { SimDatabase } from "./sim-database.ts";
 import { SimSlot } from "./sim-slot.ts";
 import { SimWriters } from "./sim-writers.ts";
+import { slowSettlesOf } from "./slow-settles.ts";
 import { VirtualTime } from "./virtual-clock.ts";
 
 /** How long the queues are watched once they are empty. */
@@ -40,7 +41,7 @@ export class Simulation {
     const faults = new Faults(rates, root.fork());
     const database = new SimDatabase(time, history, { durableClaims, claimLeaseMs });
     this.#random = root.fork();
-    this.world = { time, history, faults, database, random: root.fork(), ...timing };
+    this.world = { time, history, faults, database, random: root.fork(), slowSettles: slowSettlesOf(seed), ...timing };
     this.brokers = scenario.brokers.map((options) => new SimBroker(options, this.world, scenario.onlyKey));
     this.#fates = new EventFates(faults, slowKeys);
     this.#writers = new SimWriters(this.world, this.#fates);

@@ -1,4 +1,4 @@
-import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
+import type { ClaimedEvent, SourceWarning, TypeRule } from "../../../ports/queue-store.ts";
 
 /**
  * A place in a log, as its kind understands it: the segment that is being read, and how far. Everything of the
@@ -91,6 +91,8 @@ export interface LogKind<Segment> {
   selectSql?(rows: readonly LogRow<Segment>[]): string;
   /** Every lane has everything before this behind it, by a checkpoint that is written down: it may be forgotten. */
   settled?(places: readonly LogPlace<Segment>[]): void;
+  /** As of a store; absent: none ever. */
+  warnings?(): Promise<readonly SourceWarning[]>;
   /** Deletes what is older and no pipeline needs any more. Returns how many rows, or parts of the table. */
   prune(olderThanMs: number, rows: number): Promise<number>;
   /** Calls back when something has come in; absent where nothing tells. */

@@ -8,6 +8,7 @@ import {
   type Run,
   type RunRequest,
   type Settlement,
+  type SourceWarning,
 } from "../../../ports/queue-store.ts";
 import { readBacklog } from "../../../postgres/backlog.ts";
 import { readLivingHolds } from "../../../postgres/holds.ts";
@@ -229,6 +230,10 @@ export class LogStore<Segment> implements QueueStore {
       oldestAgeMs: ages.length === 0 || parked.pending + pending === 0 ? null : Math.max(...ages),
       dead: parked.dead,
     };
+  }
+
+  async warnings(): Promise<readonly SourceWarning[]> {
+    return (await this.#parts.kind.warnings?.()) ?? [];
   }
 
   prune(olderThanMs: number, rows: number): Promise<number> {

@@ -1,8 +1,9 @@
 import { RelayError } from "../../../core/errors.ts";
-import type { ClaimedEvent, PipelineSpec, TypeRule } from "../../../ports/queue-store.ts";
+import type { ClaimedEvent, PipelineSpec, SourceWarning, TypeRule } from "../../../ports/queue-store.ts";
 import type { ColumnNames } from "../../../postgres/column-names.ts";
 import { displayTable } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import { rowSecurityWarnings } from "../../../postgres/row-security.ts";
 import type { Row } from "../../../postgres/session.ts";
 import { glance, statement } from "../../../postgres/transaction.ts";
 import type { LogBacklog } from "../log/log-kind.ts";
@@ -46,6 +47,11 @@ export abstract class TableLog<Options extends TableLogOptions> {
 
   async prepare(): Promise<void> {
     this.#shape = await this.look();
+  }
+
+  async warnings(): Promise<readonly SourceWarning[]> {
+    const { shape } = await this.scopeFor(1);
+    return await rowSecurityWarnings(this.options.database, shape.events.name, "log");
   }
 
   async untaken(rules: readonly (readonly TypeRule[])[]) {

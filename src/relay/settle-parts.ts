@@ -1,0 +1,50 @@
+import type { Settlement } from "../ports/queue-store.ts";
+
+/** The rows that a settlement writes; holds that go with them do not count. */
+export function rowsOf({ delivered, failed, handedBack, suspects }: Settlement): number {
+  return delivered.length + failed.length + handedBack.length + suspects.length;
+}
+
+/**
+ * The first part of a settlement, with so many rows at most, and the rest; null when it is all. Each part can be written
+ * by itself: nothing in it needs what comes later. Without a ledger each part is a batch of its own. With one, the number
+ * of the batch is written with its last rows: until then the ledger vouches for all of them. Holds go last, since a hold
+ * may only go once its event is marked.
+ */
+export function firstPart(settlement: Settlement, rowsMax: number): readonly [Settlement, Settlement | null] {
+  if (rowsOf(settlement) <= rowsMax) return [settlement, null];
+  const { batch, ledger, previousBatch } = settlement;
+  let room = rowsMax;
+  const divide = <T>(items: readonly T[]): readonly [readonly T[], readonly T[]] => {
+    const count = Math.min(room, items.length);
+    room -= count;
+    return [items.slice(0, count), items.slice(count)];
+  };
+  const delivered = divide(settlement.delivered);
+  const failed = divide(settlement.failed);
+  const handedBack = divide(settlement.handedBack);
+  const suspects = divide(settlement.suspects);
+  const isOwnBatch = ledger === "none" && delivered[0].length > 0;
+  const reached = isOwnBatch ? previousBatch + 1n : previousBatch;
+  const last = ledger !== "none" ? batch : reached + (delivered[1].length > 0 ? 1n : 0n);
+  return [
+    {
+      ...settlement,
+      batch: reached,
+      delivered: delivered[0],
+      failed: failed[0],
+      handedBack: handedBack[0],
+      suspects: suspects[0],
+      releasedHolds: [],
+    },
+    {
+      ...settlement,
+      previousBatch: reached,
+      batch: last,
+      delivered: delivered[1],
+      failed: failed[1],
+      handedBack: handedBack[1],
+      suspects: suspects[1],
+    },
+  ];
+}
