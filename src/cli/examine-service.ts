@@ -30,6 +30,7 @@ export async function examineService(config: ServiceConfig, database: Database):
     tables,
     managed: found.filter(({ preset }) => preset === "managed").map(({ schema, table }) => ({ schema, table })),
     wal: found.filter(({ preset }) => preset === "wal").map(({ schema, table }) => ({ schema, table })),
+    ...(config.logs.wal?.publication === undefined ? {} : { publication: config.logs.wal.publication }),
     hasLogs: found.some(({ preset }) => isLog(preset)),
     destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
     retentionMs: config.retentionMs,

@@ -46,6 +46,8 @@ export interface DoctorSubject {
   readonly managed?: readonly TableName[];
   /** Tables, or `message` and a prefix, that are read from the write-ahead log. */
   readonly wal?: readonly TableName[];
+  /** The publication that the write-ahead log is read by; undefined: one of the relay's making. */
+  readonly publication?: string;
   /** Logs of any kind are sources too: then there may be no table of a queue. */
   readonly hasLogs?: boolean;
   readonly destinations: readonly DoctorDestination[];

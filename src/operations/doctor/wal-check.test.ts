@@ -93,3 +93,18 @@ test("A17 D9 rows that the log will not show are told before anybody begins", as
   await server.query("analyze outbox");
   assert.match((await told()).join("\n"), /about 30 rows from before its slot.*\| LOG_START=now/);
 });
+
+test("H1 a publication that leaves rows or columns out is told, and its cure works", async () => {
+  subject = { ...subject, publication: "limited" };
+  await server.query("create publication limited for table outbox (id, type) where (id > 5)");
+  const found = await checkWal(subject);
+  assert.deepEqual(
+    found.map(({ severity, what }) => `${severity}: ${what}`),
+    [
+      "error: The publication limited has only rows of public.outbox for which (id > 5): the others never arrive",
+      "warning: The publication limited leaves out columns of public.outbox: payload",
+    ],
+  );
+  for (const statement of (found[0]?.fix ?? "").split("; ")) await server.query(statement);
+  assert.deepEqual(await told(), []);
+});

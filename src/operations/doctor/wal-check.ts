@@ -3,6 +3,13 @@ import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { MESSAGE_SCHEMA } from "../../sources/postgres/log/log-preset.ts";
+import {
+  columnsLeftOut,
+  publicationLimits,
+  publicationOf,
+  rowsLeftOut,
+  wholeTableSql,
+} from "../../sources/postgres/wal/publication.ts";
 import { SLOT_PREFIX, type SlotHealth, slotHealth, slotName } from "../../sources/postgres/wal/slot.ts";
 import { operationReadSettings } from "../event-source.ts";
 import { knownPipelines } from "../pipelines.ts";
@@ -15,7 +22,7 @@ const RETAINED_BYTES_MAX = 2 * GIB;
 type Told = Omit<Finding, "check">;
 
 /** What readers of the write-ahead log lean on, and what their slots cost. Replica identities do not matter to inserts. */
-export async function checkWal({ database, wal = [] }: DoctorSubject): Promise<readonly Finding[]> {
+export async function checkWal({ database, publication, wal = [] }: DoctorSubject): Promise<readonly Finding[]> {
   const pipelines = (await knownPipelines(database)).filter(({ log }) => log === "wal");
   const slots = new Map<string, string>();
   for (const { pipeline } of pipelines) slots.set(await slotName(database, pipeline), pipeline);
@@ -27,6 +34,9 @@ export async function checkWal({ database, wal = [] }: DoctorSubject): Promise<r
   ];
   for (const [slot, pipeline] of slots) {
     told.push(...slotFindings(slot, pipeline, await slotHealth(database, slot)));
+  }
+  for (const table of wal.filter(({ schema }) => schema !== MESSAGE_SCHEMA)) {
+    told.push(...(await leftOut(database, publication ?? publicationOf(table), table)));
   }
   // Whoever has begun has left them out on purpose.
   const begun = new Set(pipelines.map(({ schema, table }) => displayTable({ schema, table })));
@@ -133,6 +143,19 @@ function slotFindings(slot: string, pipeline: string, health: SlotHealth | null)
 
 function inGib(bytes: number): string {
   return `${(bytes / GIB).toFixed(1)} GiB`;
+}
+
+/** What the publication keeps from the relay. */
+async function leftOut(database: Database, publication: string, table: TableName): Promise<Told[]> {
+  const settings = operationReadSettings(database, `looking at the publication ${publication}`);
+  const limits = await transaction(database.pool, settings, (session) =>
+    publicationLimits(session, publication, table),
+  );
+  const fix = wholeTableSql(publication, table);
+  return limits.flatMap((limit): Told[] => [
+    ...(limit.rowFilter === null ? [] : [{ severity: "error" as const, what: rowsLeftOut(limit, table), fix }]),
+    ...(limit.lacking.length === 0 ? [] : [{ severity: "warning" as const, what: columnsLeftOut(limit, table), fix }]),
+  ]);
 }
 
 /** An estimate of the server: nothing is counted. */

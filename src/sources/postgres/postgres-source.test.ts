@@ -285,7 +285,7 @@ test("A7 a table may appear, change and vanish: each time the error says what is
   await it.sql("alter table $T rename column event_type to kind");
   await assertRejects(it.read(), "COLUMN_MISSING");
   await assertRejects(it.store.prepare(), "COLUMN_MISSING");
-  await it.sql("alter table $T rename column kind to type");
+  await it.sql("alter table $T rename column kind to event_type");
   await it.store.prepare();
   assert.equal((await it.read()).length, 1);
   await it.sql("revoke update on $T from relay");

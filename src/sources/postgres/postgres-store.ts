@@ -32,6 +32,7 @@ import {
 import { backlogSql } from "./backlog.sql.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
+import { keptColumns } from "./kept-columns.ts";
 import { lookAt } from "./look-at.ts";
 import type { PendingFilter, PendingScope } from "./pending-condition.ts";
 import { PostgresRun } from "./postgres-run.ts";
@@ -82,7 +83,8 @@ export class PostgresStore implements QueueStore {
   async prepare(): Promise<{ readonly lanes: number }> {
     const { database, reference, columns, spec } = this.#parts;
     await requireSchema(database);
-    const shape = await readShape(database, reference, columns);
+    const before = this.#prepared?.scope.shape;
+    const shape = await readShape(database, reference, keptColumns(columns, before));
     const laneCount = await transaction(database.pool, writeSettings(database, "preparing the pipeline"), (session) =>
       registerPipeline(session, database, { name: spec.name, source: shape.name, lanes: spec.lanes }),
     );

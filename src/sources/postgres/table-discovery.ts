@@ -89,15 +89,27 @@ export async function lookAtTable<T>(
   });
 }
 
+/** A column as the write-ahead log describes it too. */
+interface LoggedColumn extends ColumnInfo {
+  readonly typeOid: number;
+  readonly isGenerated: boolean;
+}
+
 /** The table and its columns, whatever the role may do with them. Throws TABLE_MISSING. */
 export async function readColumns(
   database: Database,
   reference: TableReference,
-): Promise<{ readonly name: TableName; readonly columns: readonly ColumnInfo[] }> {
+): Promise<{ readonly name: TableName; readonly columns: readonly LoggedColumn[] }> {
   const settings = readSettings(database, "looking at the table", referenceName(reference));
   return await transaction(database.pool, settings, async (session) => {
     const { name, oid } = await findTable(session, reference);
-    return { name, columns: (await session.rows(COLUMNS_SQL, [oid])).map(columnInfoOf) };
+    const rows = await session.rows(COLUMNS_SQL, [oid]);
+    const columns = rows.map((row) => ({
+      ...columnInfoOf(row),
+      typeOid: Number(row[6]),
+      isGenerated: row[7] === "t",
+    }));
+    return { name, columns };
   });
 }
 
@@ -147,7 +159,8 @@ async function requireGrants(
 const COLUMNS_SQL = `
 select a.attname, format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, -1),
   format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1), t.typtype = 'e',
-  a.attidentity <> '' or coalesce(pg_get_expr(d.adbin, d.adrelid) like 'nextval(%', false)
+  a.attidentity <> '' or coalesce(pg_get_expr(d.adbin, d.adrelid) like 'nextval(%', false), a.atttypid,
+  a.attgenerated <> ''
 from pg_attribute a
 join pg_type t on t.oid = a.atttypid
 left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum

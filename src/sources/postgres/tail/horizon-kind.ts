@@ -47,8 +47,8 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
   #busySinceMs: number | null = null;
 
   protected async look(): Promise<TailShape> {
-    const { database, reference, columns } = this.options;
-    const shape = await readTailShape(database, reference, { names: columns, xid: null });
+    const { database, reference } = this.options;
+    const shape = await readTailShape(database, reference, { names: this.columns, xid: null });
     const table = quoteTable(shape.events.name);
     if (!shape.hasPositionIndex) {
       const cure = `create index concurrently on ${table} (${quoteIdentifier(shape.positionName)})`;

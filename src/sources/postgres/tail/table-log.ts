@@ -6,6 +6,7 @@ import type { Database } from "../../../postgres/pool.ts";
 import { rowSecurityWarnings } from "../../../postgres/row-security.ts";
 import type { Row } from "../../../postgres/session.ts";
 import { glance, statement } from "../../../postgres/transaction.ts";
+import { keptColumns } from "../kept-columns.ts";
 import type { LogBacklog } from "../log/log-kind.ts";
 import { referenceName, type TableReference } from "../table-discovery.ts";
 import { backlogTailSql } from "./backlog-tail.sql.ts";
@@ -78,6 +79,11 @@ export abstract class TableLog<Options extends TableLogOptions> {
 
   async prune(olderThanMs: number, rows: number): Promise<number> {
     return (await this.options.prune?.(olderThanMs, rows)) ?? 0;
+  }
+
+  /** Names of columns to look at the table by. */
+  protected get columns(): ColumnNames {
+    return keptColumns(this.options.columns, this.#shape?.events);
   }
 
   protected get table(): string {

@@ -36,7 +36,8 @@ class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
 
   protected async look(): Promise<TailShape> {
     const { database, reference, columns, xidColumn } = this.options;
-    const shape = await readTailShape(database, reference, { names: columns, xid: xidColumn ?? columns.xid });
+    const xid = xidColumn ?? columns.xid;
+    const shape = await readTailShape(database, reference, { names: this.columns, xid });
     const table = quoteTable(shape.events.name);
     if (shape.xid === null) {
       const cure = `alter table ${table} add column xid xid8 default pg_current_xact_id()`;

@@ -39,6 +39,20 @@ function extraOf(written: string): { readonly column: string; readonly header: s
     : { column: written.slice(0, colon), header: written.slice(colon + 1) };
 }
 
+/** The columns without which an event would be another one. Correlation id and trace decide nothing and may go. */
+export function columnsOf({ createdAt, extras, headers, id, key, payload, type }: EventParts): readonly string[] {
+  const named = [id, type, key, payload, headers, createdAt];
+  return [...named.filter((name) => name !== null), ...extras.map(({ column }) => column)];
+}
+
+/** The names by which a table was read so far: whichever is gone is then missing, instead of being left out. */
+export function keptNames(names: ColumnNames, before: EventParts | undefined): ColumnNames {
+  if (before === undefined) return names;
+  const { createdAt, headers, id, key, payload, type } = before;
+  const found = Object.entries({ id, type, key, payload, headers, createdAt });
+  return { ...(Object.fromEntries(found.filter(([, name]) => name !== null)) as ColumnNames), ...names };
+}
+
 /** Throws COLUMN_MISSING or COLUMN_MISTYPED. */
 export function eventPartsOf(
   table: TableName,

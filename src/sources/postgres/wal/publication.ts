@@ -3,11 +3,14 @@ import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../..
 import type { Database } from "../../../postgres/pool.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { transaction } from "../../../postgres/transaction.ts";
+import { derivedName } from "./slot.ts";
 
-interface Publication {
+export interface Publication {
   readonly name: string;
   /** Null: for messages only, which are in every publication. */
   readonly table: TableName | null;
+  /** Of the table: all that its rows must come with. */
+  readonly columns: readonly string[];
 }
 
 function creationSql({ name, table }: Publication): string {
@@ -16,6 +19,12 @@ function creationSql({ name, table }: Publication): string {
   // Rows of partitions are then shown as rows of the table that people know.
   const options = "publish = 'insert', publish_via_partition_root = true";
   return `create publication ${quoted} for table ${quoteTable(table)} with (${options})`;
+}
+
+/** The publication of the relay's own making; of messages where there is no table. */
+export function publicationOf(table: TableName | null): string {
+  const name = table === null ? "messages" : displayTable(table);
+  return derivedName(name, name);
 }
 
 /** Makes the publication if it is missing and the role may. */
@@ -42,7 +51,7 @@ export async function requirePublication(database: Database, publication: Public
   throw new RelayError("TABLE_MISSING", what);
 }
 
-async function isThere(database: Database, { name, table }: Publication): Promise<boolean> {
+async function isThere(database: Database, { columns, name, table }: Publication): Promise<boolean> {
   const settings = {
     context: database.errorContext(`looking at the publication ${name}`),
     statementTimeoutMs: database.timeouts.statementMs,
@@ -59,6 +68,13 @@ async function isThere(database: Database, { name, table }: Publication): Promis
       throw new RelayError("TABLE_MISSING", `The publication ${name} leaves inserts out. Run: ${fix}`);
     }
     await requireMember(session, name, table);
+    const [limit] = await publicationLimits(session, name, table);
+    const fix = `Run: ${wholeTableSql(name, table)}`;
+    if (limit?.rowFilter != null) throw new RelayError("TABLE_MISSING", `${rowsLeftOut(limit, table)}. ${fix}`);
+    const lacking = columns.filter((column) => limit?.lacking.includes(column));
+    if (lacking.length > 0) {
+      throw new RelayError("COLUMN_MISSING", `${columnsLeftOut({ ...limit!, lacking }, table)}. ${fix}`);
+    }
     return true;
   });
 }
@@ -81,4 +97,52 @@ async function requireMember(session: Session, name: string, table: TableName): 
       : `alter publication ${quoted} add table ${quoteTable(table)};`;
   const what = `The publication ${name} does not have ${displayTable(table)}: what is written there does not arrive. Run: ${fix}`;
   throw new RelayError("TABLE_MISSING", what);
+}
+
+/** What a publication leaves out of a table. */
+interface PublicationLimit {
+  readonly publication: string;
+  /** Only such rows come; null where all do. */
+  readonly rowFilter: string | null;
+  /** Columns of the table that do not come. */
+  readonly lacking: readonly string[];
+}
+
+/** Of the publication, if it has the table. Versions before 15 know neither filters nor lists of columns. */
+export async function publicationLimits(
+  session: Session,
+  name: string,
+  table: TableName,
+): Promise<readonly PublicationLimit[]> {
+  const rows = await session.rows(
+    `select m.pubname, to_jsonb(m) ->> 'rowfilter', (
+       select coalesce(jsonb_agg(a.attname order by a.attnum), '[]') from pg_catalog.pg_attribute a
+       where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+         and jsonb_typeof(to_jsonb(m) -> 'attnames') = 'array' and not to_jsonb(m) -> 'attnames' ? a.attname::text)
+     from pg_catalog.pg_publication_tables m
+       join pg_catalog.pg_namespace n on n.nspname = m.schemaname
+       join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = m.tablename
+     where m.schemaname = $1 and m.tablename = $2 and m.pubname = $3`,
+    [table.schema, table.table, name],
+  );
+  return rows.map((row) => ({
+    publication: row[0] ?? "",
+    rowFilter: row[1] ?? null,
+    lacking: JSON.parse(row[2] ?? "[]") as string[],
+  }));
+}
+
+export function rowsLeftOut({ publication, rowFilter }: PublicationLimit, table: TableName): string {
+  const what = `The publication ${publication} has only rows of ${displayTable(table)} for which ${rowFilter}`;
+  return `${what}: the others never arrive`;
+}
+
+export function columnsLeftOut({ lacking, publication }: PublicationLimit, table: TableName): string {
+  return `The publication ${publication} leaves out columns of ${displayTable(table)}: ${lacking.join(", ")}`;
+}
+
+/** Takes the filter and the list of columns away, and leaves the other tables as they are. */
+export function wholeTableSql(publication: string, table: TableName): string {
+  const quoted = quoteIdentifier(publication);
+  return `alter publication ${quoted} drop table ${quoteTable(table)}; alter publication ${quoted} add table ${quoteTable(table)};`;
 }

@@ -6,7 +6,17 @@ import { after, before, describe, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../../../test/servers/postgres.ts";
 import { until } from "../../../../test/servers/until.ts";
-import { aheadOf, ids, numbers, openStage, PLAIN, readOn, request, SPEC } from "../../../../test/servers/wal-stage.ts";
+import {
+  aheadOf,
+  codeIs,
+  ids,
+  numbers,
+  openStage,
+  PLAIN,
+  readOn,
+  request,
+  SPEC,
+} from "../../../../test/servers/wal-stage.ts";
 import { slotHealth } from "./slot.ts";
 
 for (const version of [15, 18] as const) {
@@ -71,7 +81,7 @@ for (const version of [15, 18] as const) {
         insert into ${stage.quoted} (id, event_type) values ('c', 'T'); commit`);
       await stage.admin.query(`truncate ${stage.quoted}`);
       await stage.admin.query(
-        `alter table ${stage.quoted} drop column headers; alter table ${stage.quoted} add column z int`,
+        `alter table ${stage.quoted} drop column num; alter table ${stage.quoted} add column z int`,
       );
       await stage.write(1, 1);
       const { rows } = await readOn(log, place);
@@ -81,6 +91,19 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(rows[0]?.event.headers, { h: "12345678901234567890" });
       assert.deepEqual([rows[0]?.event.createdAt, rows[1]?.event.createdAt], ["2026-01-02T01:04:05.678901Z", null]);
       await stage.admin.query(`select pg_replication_origin_session_reset(); drop table elsewhere`);
+    });
+
+    test("H1 a publication that leaves rows or needed columns out is refused, with the statement that mends it", async () => {
+      await using stage = await openStage(server);
+      const name = `limited ${stage.slot}`;
+      const quoted = pg.escapeIdentifier(name);
+      await stage.admin.query(`create publication ${quoted} for table ${stage.quoted} where (id <> 'x')`);
+      await assert.rejects(stage.begin({ publication: name }), codeIs("TABLE_MISSING", "only rows of"));
+      await stage.admin.query(`alter publication ${quoted} set table ${stage.quoted} (id, event_type, payload)`);
+      await assert.rejects(stage.begin({ publication: name }), codeIs("COLUMN_MISSING", "key, headers, created_at"));
+      await stage.admin.query(`alter publication ${quoted} drop table ${stage.quoted}`);
+      await stage.admin.query(`alter publication ${quoted} add table ${stage.quoted}`);
+      await stage.begin({ publication: name });
     });
 
     before(async () => {

@@ -13,7 +13,7 @@ import { Untaken } from "./untaken.ts";
 import { CONFIRM_AFTER_MS, type WalOptions } from "./wal-options.ts";
 import { EMPTY_PASS, WalPass } from "./wal-pass.ts";
 import { isSamePlace, orderOf, readPlace, type WalPlace, type WalSegment, writePlace } from "./wal-place.ts";
-import { firstPlace, setUp, type WalSetup } from "./wal-setup.ts";
+import { firstPlace, setUp, type WalSetup, wantedPublication } from "./wal-setup.ts";
 import { WalStream } from "./wal-stream.ts";
 
 /** The checkpoint follows an idle log once it is so much behind: each write of it makes the log longer by itself. */
@@ -42,6 +42,8 @@ export class WalKind implements LogKind<WalSegment> {
   #setup: WalSetup | null = null;
   #stream: WalStream | null = null;
   #guardedAtMs = Number.NEGATIVE_INFINITY;
+  /** A reading ended at a row without one of its columns; the next look at the table tells whether it is back. */
+  #missedColumns = false;
   #isClosed = false;
 
   constructor(options: WalOptions) {
@@ -53,7 +55,9 @@ export class WalKind implements LogKind<WalSegment> {
   }
 
   async prepare(): Promise<void> {
-    this.#setup = await setUp(this.#options);
+    const before = this.#setup?.content.table?.parts;
+    this.#setup = await setUp(this.#options, before, this.#missedColumns);
+    this.#missedColumns = false;
   }
 
   /** Of the slot; null before `prepare`. */
@@ -170,14 +174,19 @@ export class WalKind implements LogKind<WalSegment> {
   async #connect(head: WalPlace): Promise<WalStream> {
     const { database, messages } = this.#options;
     const { content, publication, slot } = this.#prepared();
+    // Once: the next time that a column is gone, the reading has to stop again.
+    if (content.table?.readsFormerNames) {
+      this.#setup = {
+        ...this.#prepared(),
+        content: { ...content, table: { ...content.table, readsFormerNames: false } },
+      };
+    }
     let link: ReplicationLink | null = null;
     let stream: WalStream | null = null;
     try {
       link = await ReplicationLink.connect(database);
       const [settings] = await link.rows(
-        `select setting, set_config('bytea_output', 'hex', false), set_config('timezone', 'UTC', false),
-           set_config('datestyle', 'ISO', false)
-         from pg_catalog.pg_settings where name = 'wal_sender_timeout'`,
+        "select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout'",
       );
       const { place: from } = await this.#presentPlace(link, head, null);
       stream = new WalStream(link, {
@@ -233,7 +242,7 @@ export class WalKind implements LogKind<WalSegment> {
     if (performance.now() - this.#guardedAtMs < GUARD_MS) return;
     const { content, publication, slot } = this.#prepared();
     await requireSlot(this.#options.database, slot);
-    await requirePublication(this.#options.database, { name: publication, table: content.table?.name ?? null });
+    await requirePublication(this.#options.database, wantedPublication(publication, content.table));
     this.#guardedAtMs = performance.now();
   }
 
@@ -253,6 +262,7 @@ export class WalKind implements LogKind<WalSegment> {
   }
 
   #errorOf(error: unknown): RelayError {
+    if (isRelayError(error, "COLUMN_MISSING")) this.#missedColumns = true;
     if (isRelayError(error)) return error;
     return replicationError(error, this.#options.database, "reading the write-ahead log", this.#setup?.slot ?? "");
   }

@@ -1,7 +1,8 @@
+import { RelayError } from "../../../core/errors.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
-import type { TableName } from "../../../postgres/identifiers.ts";
+import { displayTable, type TableName } from "../../../postgres/identifiers.ts";
 import type { LogRow } from "../log/log-kind.ts";
-import type { EventParts } from "./event-parts.ts";
+import { columnsOf, type EventParts } from "./event-parts.ts";
 import { printLsn } from "./lsn.ts";
 import { readMessageEvent } from "./message-reader.ts";
 import type { ChangeSink, LogicalMessage, Relation } from "./pgoutput.ts";
@@ -10,10 +11,19 @@ import { between, type WalPlace, type WalSegment } from "./wal-place.ts";
 
 /** What of the log becomes events. */
 export interface WalContent {
-  readonly table: { readonly name: TableName; readonly parts: EventParts } | null;
+  readonly table: WalTable | null;
   /** Of the messages that count; null where none does. */
   readonly prefix: string | null;
   readonly limits: EventLimits;
+}
+
+interface WalTable {
+  readonly name: TableName;
+  readonly parts: EventParts;
+  /** All columns that the log shows, as the table has them now. */
+  readonly columns: Relation["columns"];
+  /** True: rows of a time at which a column had another name are read, because it has its name again. */
+  readonly readsFormerNames: boolean;
 }
 
 /**
@@ -25,7 +35,9 @@ export class WalReading implements ChangeSink {
   readonly #content: WalContent;
   readonly #from: WalPlace;
   readonly #onRow: (row: LogRow<WalSegment>) => void;
-  readonly #readers = new Map<number, RowReader>();
+  /** Of the tables that count; an error stands for one whose rows cannot be read as events any more. */
+  readonly #readers = new Map<number, RowReader | RelayError>();
+  #readsFormerNames: boolean;
   /** The transaction that is being read; null between two. */
   #segment: WalSegment | null = null;
   #index = 0;
@@ -39,6 +51,7 @@ export class WalReading implements ChangeSink {
     this.#from = from;
     this.#endLsn = from.segment.lsn;
     this.#onRow = onRow;
+    this.#readsFormerNames = content.table?.readsFormerNames ?? false;
   }
 
   get endLsn(): bigint {
@@ -72,17 +85,35 @@ export class WalReading implements ChangeSink {
   }
 
   relation(relation: Relation): void {
-    const { limits, table } = this.#content;
+    const { table } = this.#content;
     const isOurs = table !== null && relation.schema === table.name.schema && relation.table === table.name.table;
-    if (isOurs) this.#readers.set(relation.id, new RowReader(relation, table.parts, limits));
+    if (isOurs) this.#readers.set(relation.id, this.#readerFor(relation, table));
     else this.#readers.delete(relation.id);
   }
 
+  /** Throws COLUMN_MISSING before a row that came without a column, and stands before it. */
   insert(relationId: number, buffer: Buffer, at: number): void {
+    const isPassed = this.#index < this.#skippedTo;
+    const reader = isPassed ? undefined : this.#readers.get(relationId);
+    if (reader instanceof RelayError) throw reader;
     this.#index += 1;
-    if (this.#index <= this.#skippedTo) return;
-    const reader = this.#readers.get(relationId);
     if (reader !== undefined) this.#add(reader.read(buffer, at, this.#placeName));
+  }
+
+  #readerFor(relation: Relation, table: WalTable): RowReader | RelayError {
+    const { limits } = this.#content;
+    const names = relation.columns.map(({ name }) => name);
+    const missing = columnsOf(table.parts).filter((name) => !names.includes(name));
+    if (missing.length === 0) {
+      this.#readsFormerNames = false;
+      return new RowReader(relation, table.parts, limits);
+    }
+    if (this.#readsFormerNames && isSameForm(relation.columns, table.columns)) {
+      return new RowReader({ ...relation, columns: table.columns }, table.parts, limits);
+    }
+    const what = `A row of ${displayTable(table.name)} came without ${missing.join(", ")}; it has ${names.join(", ")}`;
+    const why = "The column was renamed or dropped, or the publication has a list of columns without it";
+    return new RelayError("COLUMN_MISSING", `${what}. ${why}. Nothing is passed over: the reading goes on there`);
   }
 
   message(message: LogicalMessage): void {
@@ -101,4 +132,9 @@ export class WalReading implements ChangeSink {
   #add(event: ClaimedEvent): void {
     this.#onRow({ segment: this.#segment!, mark: this.#index, event });
   }
+}
+
+/** The same columns in the same order, whatever they were called: a rename moves none. */
+function isSameForm(then: Relation["columns"], now: Relation["columns"]): boolean {
+  return then.length === now.length && then.every(({ typeOid }, at) => typeOid === now[at]?.typeOid);
 }

@@ -2,10 +2,10 @@ import { RelayError } from "../../../core/errors.ts";
 import { displayTable, quoteTable } from "../../../postgres/identifiers.ts";
 import { transaction } from "../../../postgres/transaction.ts";
 import { readColumns } from "../table-discovery.ts";
-import { eventPartsOf } from "./event-parts.ts";
-import { ensurePublication, requirePublication } from "./publication.ts";
+import { columnsOf, type EventParts, eventPartsOf, keptNames } from "./event-parts.ts";
+import { ensurePublication, type Publication, publicationOf, requirePublication } from "./publication.ts";
 import { createSlot, identify, type ServerIdentity, withLink } from "./replication.ts";
-import { derivedName, dropSlot, slotHealth, slotName } from "./slot.ts";
+import { dropSlot, slotHealth, slotName } from "./slot.ts";
 import type { WalOptions } from "./wal-options.ts";
 import { between, writePlace } from "./wal-place.ts";
 import type { WalContent } from "./wal-reading.ts";
@@ -18,28 +18,34 @@ export interface WalSetup {
   readonly server: ServerIdentity;
 }
 
-/** Looks whether the log can be read, and makes the publication that it needs. */
-export async function setUp(options: WalOptions): Promise<WalSetup> {
+/** Looks whether the log can be read, and makes the publication that it needs. `before` is how the table was read so far. */
+export async function setUp(options: WalOptions, before?: EventParts, readsFormerNames = false): Promise<WalSetup> {
   const { columns, database, headerColumns = [], messages, preset, spec, table } = options;
   await requireLogicalLevel(options);
   const found = table === null ? null : await readColumns(database, table);
+  const names = keptNames(columns, before);
   const content: WalContent = {
     table: found && {
       name: found.name,
-      parts: eventPartsOf(found.name, found.columns, columns, preset, headerColumns),
+      parts: eventPartsOf(found.name, found.columns, names, preset, headerColumns),
+      columns: found.columns.filter(({ isGenerated }) => !isGenerated).map(({ name, typeOid }) => ({ name, typeOid })),
+      readsFormerNames,
     },
     prefix: messages?.prefix ?? null,
     limits: { payloadBytesMax: spec.payloadBytesMax, headersMax: spec.headersMax },
   };
   const slot = options.slot ?? (await slotName(database, spec.name));
-  const name = found === null ? "messages" : displayTable(found.name);
-  const publication = options.publication ?? derivedName(name, name);
+  const publication = options.publication ?? publicationOf(found?.name ?? null);
   const server = await withLink(database, "connecting for replication", identify);
-  const wanted = { name: publication, table: found?.name ?? null };
+  const wanted = wantedPublication(publication, content.table);
   // Beside a slot that is there already a new one would hide that something was not published meanwhile.
   if ((await slotHealth(database, slot)) === null) await ensurePublication(database, wanted);
   else await requirePublication(database, wanted);
   return { slot, publication, content, server };
+}
+
+export function wantedPublication(name: string, table: WalContent["table"]): Publication {
+  return { name, table: table?.name ?? null, columns: table === null ? [] : columnsOf(table.parts) };
 }
 
 async function requireLogicalLevel({ database }: WalOptions): Promise<void> {

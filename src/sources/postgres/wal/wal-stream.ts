@@ -164,7 +164,13 @@ export class WalStream implements LinkListener {
 
   onChange(buffer: Buffer, at: number): void {
     this.#heardAtMs = performance.now();
-    readChange(buffer, at, this.#reading);
+    try {
+      readChange(buffer, at, this.#reading);
+    } catch (error) {
+      // Whatever comes behind it is not looked at, and nothing behind it is ever confirmed.
+      this.onFailure(error);
+      void this.#link.end();
+    }
   }
 
   onAlive(endLsn: bigint, wantsReply: boolean): void {

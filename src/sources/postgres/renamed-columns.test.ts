@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { until } from "../../../test/servers/until.ts";
+import type { QueueSource } from "../../ports/queue-store.ts";
+import { managedTableSql } from "../../postgres/managed/managed-table.sql.ts";
+import { migrateUp } from "../../postgres/migrations/migrate.ts";
+import { type Database, openDatabase } from "../../postgres/pool.ts";
+import { memoryPublisher } from "../../publishers/memory/memory-publisher.ts";
+import { createRelay } from "../../relay/relay.ts";
+import { eventTableSource, managedOutboxSource, walSource } from "./log-sources.ts";
+import { postgresSource } from "./postgres-source.ts";
+
+const COLUMNS = `id bigint generated always as identity primary key, event_type text not null, aggregate_id text,
+  payload text, other text, headers jsonb`;
+const MANAGED = managedTableSql({
+  table: { schema: "app", table: "managed" },
+  payload: "text",
+  partition: "1 day",
+  wakeUp: false,
+});
+
+/** Each kind of source with the statement that makes its table, and what its columns are called. */
+const KINDS: Readonly<
+  Record<string, { create: string; key: string; source(database: Database, table: string): QueueSource }>
+> = {
+  flag: {
+    create: `create table app.flag (${COLUMNS}, published_at timestamptz)`,
+    key: "aggregate_id",
+    source: (database, table) => postgresSource({ database, table }),
+  },
+  tail: {
+    create: `create table app.tail (${COLUMNS}, xid xid8 default pg_current_xact_id()); create index on app.tail (xid, id)`,
+    key: "aggregate_id",
+    source: (database, table) => eventTableSource({ database, table }),
+  },
+  horizon: {
+    create: `create table app.horizon (${COLUMNS})`,
+    key: "aggregate_id",
+    source: (database, table) => eventTableSource({ database, table, columns: { xid: null } }),
+  },
+  managed: {
+    create: MANAGED,
+    key: "event_key",
+    source: (database, table) => managedOutboxSource({ database, table }),
+  },
+  wal: {
+    create: `create table app.wal (${COLUMNS})`,
+    key: "aggregate_id",
+    source: (database, table) => walSource({ database, table }),
+  },
+};
+
+describe("a column that is renamed while its source is read", () => {
+  let server: PostgresServer;
+  let database: Database;
+  before(async () => {
+    server = await startPostgres({ version: 18 });
+    database = openDatabase({ url: server.url });
+    await migrateUp(database);
+    await server.query("create schema app");
+  });
+  after(async () => {
+    await database.close();
+    await server[Symbol.asyncDispose]();
+  });
+
+  for (const [kind, { create, key, source }] of Object.entries(KINDS)) {
+    test(`H1 ${kind}: it stops with COLUMN_MISSING, delivers nothing without it, and goes on once it is back`, async () => {
+      await server.query(create);
+      const table = `app.${kind}`;
+      const out = memoryPublisher();
+      const timing = { backoffInitialMs: 20, backoffMaxMs: 100 };
+      const relay = createRelay({ sources: [source(database, table)], destinations: { out }, timing });
+      const broken: { code: string; reason: string }[] = [];
+      let holds = 0;
+      relay.on("SourceBroken", (told) => broken.push(told));
+      relay.on("IntentRelayFailed", () => (holds += 1));
+      const write = (from: number, columns: { key: string; payload: string }) =>
+        server.query(`insert into ${table} (event_type, ${columns.key}, ${columns.payload})
+          select 'T', 'k' || n, n::text from generate_series(${from}::int, ${from + 9}::int) n`);
+      const taken = new Promise<void>((resolve) => relay.on("LaneTaken", () => resolve()));
+      await relay.start();
+      try {
+        // A slot shows what comes after it.
+        await taken;
+        await write(1, { key, payload: "payload" });
+        await out.arrived(10);
+        let expected = 10;
+        for (const column of [key, "payload"]) {
+          broken.length = 0;
+          await server.query(`alter table ${table} rename column ${column} to away`);
+          await write(expected + 1, {
+            key: column === key ? "away" : key,
+            payload: column === key ? "payload" : "away",
+          });
+          await until("the fault is told", () => broken.some(({ code }) => code === "COLUMN_MISSING"));
+          await until("it is told again and again", () => broken.length >= 3);
+          assert.deepEqual([...new Set(broken.map(({ code }) => code))], ["COLUMN_MISSING"]);
+          assert.match(broken[0]!.reason, new RegExp(column));
+          assert.equal(out.delivered.length, expected, "nothing goes out without it");
+          await server.query(`alter table ${table} rename column away to ${column}`);
+          expected += 10;
+          await write(expected + 1, { key, payload: "payload" });
+          expected += 10;
+          await out.arrived(expected);
+        }
+        assert.equal(holds, 0, "no attempt was spent");
+        const seen = out.delivered.map((message) => `${message.key} ${message.payload}`);
+        const all = Array.from({ length: expected }, (_, n) => `k${n + 1} ${n + 1}`);
+        assert.deepEqual(seen.toSorted(), all.toSorted());
+      } finally {
+        await relay.stop();
+      }
+    });
+  }
+});
