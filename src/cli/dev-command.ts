@@ -16,7 +16,12 @@ export function addDevCommand(program: Command, end: End): void {
     )
     .option("--rate <number>", "orders a second", wholeNumber(1, RATE_MAX), RATE_DEFAULT)
     .option("--no-traffic", "begin with the shop closed; it can be opened on the page")
-    .action(async (options: { port: number; rate: number; traffic: boolean }) => {
+    .option(
+      "--external",
+      "use the broker and the receivers of logs, metrics and traces that the environment names",
+      false,
+    )
+    .action(async (options: { port: number; rate: number; traffic: boolean; external: boolean }) => {
       const { runDev } = await import("../dev/dev.ts");
       end(await runDev(options));
     });

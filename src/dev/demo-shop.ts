@@ -40,13 +40,14 @@ create table payments.openoutbox_events (
   constraint check_valid_status check (status in ('PENDING', 'DELIVERING', 'DELIVERED', 'DEAD')));
 create index on payments.openoutbox_events (available_at, created_at) where status = 'PENDING';
 create index on payments.openoutbox_events (locked_at) where status = 'DELIVERING';
-create role ${DEMO_ROLE} login;
 create schema shipping authorization ${DEMO_ROLE};`;
 
-export async function buildShop(url: string): Promise<void> {
+/** With a role of its own for the relay, which logs in with this password. */
+export async function buildShop(url: string, rolePassword: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
+    await client.query(`create role ${DEMO_ROLE} login password ${pg.escapeLiteral(rolePassword)}`);
     await client.query(CREATE);
     await client.query(grantsFor({ role: DEMO_ROLE, tables: QUEUES, retention: true }));
     // Its partitions come and go with the relay, so it belongs to the relay's role.

@@ -1,5 +1,6 @@
 import { EXIT } from "../cli/exit.ts";
 import { Signals } from "../cli/signals.ts";
+import type { Environment } from "../config/environment.ts";
 import { systemClock } from "../core/clock.ts";
 import { migrateUp } from "../postgres/migrations/migrate.ts";
 import { openDatabase } from "../postgres/pool.ts";
@@ -8,11 +9,11 @@ import { DemoDestination } from "./demo-destination.ts";
 import { buildShop, DEMO_ROLE } from "./demo-shop.ts";
 import { startDevServer } from "./dev-server.ts";
 import { requireEmbeddedPostgres } from "./embedded-postgres.ts";
-import { type EmbeddedServer, startEmbeddedServer } from "./embedded-server.ts";
+import { type EmbeddedServer, randomPassword, startEmbeddedServer } from "./embedded-server.ts";
 import { freePort } from "./free-port.ts";
 import { Journal } from "./journal.ts";
 import { type LiveParts, LiveState } from "./live-state.ts";
-import { brokerOf, relayEnvironment } from "./relay-settings.ts";
+import { brokerOf, relayEnvironment, serversIn, withoutServers } from "./relay-settings.ts";
 import { RelaySupervisor } from "./relay-supervisor.ts";
 import { createScratchFolder, type ScratchFolder } from "./scratch-folder.ts";
 import { ShopFigures } from "./shop-figures.ts";
@@ -26,6 +27,8 @@ interface DevOptions {
   /** Orders a second. */
   readonly rate: number;
   readonly traffic: boolean;
+  /** The servers that the environment names may be used. */
+  readonly external: boolean;
 }
 
 const READY_LOOK_MS = 30;
@@ -34,7 +37,8 @@ const READY_LOOK_MS = 30;
 export async function runDev(options: DevOptions): Promise<number> {
   const terminal = new Terminal();
   const signals = new Signals();
-  const face = new DevFace(options, terminal, await brokerOf(process.env));
+  const env = options.external ? process.env : withoutServers(process.env);
+  const face = new DevFace(options, terminal, env, await brokerOf(env));
   try {
     const starting = face.start();
     starting.catch(() => {});
@@ -55,6 +59,7 @@ export async function runDev(options: DevOptions): Promise<number> {
 class DevFace {
   readonly #options: DevOptions;
   readonly #terminal: Terminal;
+  readonly #env: Environment;
   readonly #stopping = new AbortController();
   readonly #closers: (() => Promise<void> | void)[] = [];
   readonly #parts: LiveParts;
@@ -63,8 +68,9 @@ class DevFace {
   #relayPort: number | null = null;
   #starting: Promise<void> | null = null;
 
-  constructor(options: DevOptions, terminal: Terminal, broker: string | null) {
+  constructor(options: DevOptions, terminal: Terminal, env: Environment, broker: string | null) {
     this.#options = options;
+    this.#env = env;
     this.#terminal = terminal;
     const book = new ArrivalBook();
     this.#parts = {
@@ -125,14 +131,25 @@ class DevFace {
     const { paint } = this.#terminal;
     this.#terminal.say(`outbox-relay dev: ${paint.call(this.#terminal, ["bold", "cyan"], server.address)}`);
     if (server.port !== port) this.#terminal.say(`port ${port} is in use, so it is ${server.port}`);
-    if (process.env.DATABASE_URL) {
-      this.#terminal.say("DATABASE_URL is set and not used: the demo has a database of its own");
-    }
+    this.#tellUnused();
     this.#live.start();
     this.#closers.push(async () => {
       await this.#live.stop();
       this.#parts.journal.stop();
     });
+  }
+
+  #tellUnused(): void {
+    const names = serversIn(process.env).filter((name) => !(name in this.#env));
+    if (names.length > 0) {
+      const [are, them] = names.length === 1 ? ["is", "it"] : ["are", "them"];
+      this.#terminal.say(
+        `${names.join(", ")} ${are} set and not used: the demo sends nothing out; --external lets it use ${them}`,
+      );
+    }
+    if (process.env.DATABASE_URL) {
+      this.#terminal.say("DATABASE_URL is set and not used: the demo has a database of its own");
+    }
   }
 
   async #startDatabase(folder: ScratchFolder): Promise<void> {
@@ -142,7 +159,8 @@ class DevFace {
     this.#closers.push(() => server.stop());
     const admin = openDatabase({ url });
     await migrateUp(admin).finally(() => admin.close());
-    await buildShop(url);
+    const rolePassword = randomPassword();
+    await buildShop(url, rolePassword);
     const figures = new ShopFigures(url);
     this.#closers.push(() => figures.close());
     this.#parts.figures = figures;
@@ -154,12 +172,12 @@ class DevFace {
     shoppers.start();
     if (traffic && broker === null) await shoppers.refund();
     this.#terminal.say(`database: ${url} (try: select * from outbox_relay.relay_state)`);
-    const relayUrl = url.replace("//postgres@", `//${DEMO_ROLE}@`);
+    const relayUrl = url.replace(/\/\/postgres:\w+@/, `//${DEMO_ROLE}:${rolePassword}@`);
     const [first, second] = [await freePort(), await freePort()];
     this.#relayPort = first;
     this.#parts.relays = {
-      first: this.#supervise("The relay", relayEnvironment(process.env, relayUrl, first), folder.path),
-      second: this.#supervise("The second relay", relayEnvironment(process.env, relayUrl, second), folder.path),
+      first: this.#supervise("The relay", relayEnvironment(this.#env, relayUrl, first), folder.path),
+      second: this.#supervise("The second relay", relayEnvironment(this.#env, relayUrl, second), folder.path),
     };
   }
 
@@ -180,7 +198,7 @@ class DevFace {
     const { broker, relays } = this.#parts;
     if (relays === null) return;
     this.#terminal.say(
-      `destination: ${broker ?? "built in, watched in the console; set OUTBOX_DESTINATION for a broker"}`,
+      `destination: ${broker ?? "built in, watched in the console; for a broker set OUTBOX_DESTINATION and start with --external"}`,
     );
     const { first: relay, second } = relays;
     relay.start();

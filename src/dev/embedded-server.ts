@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { EXIT, Exit } from "../cli/exit.ts";
@@ -30,9 +31,33 @@ export async function startEmbeddedServer(folder: ScratchFolder): Promise<Embedd
   const binaries = await embeddedBinaries();
   const data = join(folder.path, "data");
   await copyDataFolder(binaries, 18, data);
-  const server = new Server(folder, { binaries, data, port: await freePort(), account: await serverAccount() });
+  const account = await serverAccount();
+  const password = randomPassword();
+  await setPassword({ binaries, data, account }, password);
+  const server = new Server(folder, { binaries, data, port: await freePort(), account, password });
   await server.resume();
   return server;
+}
+
+/** Needs no escape, neither in an address nor in a statement. */
+export function randomPassword(): string {
+  return randomBytes(24).toString("hex");
+}
+
+/**
+ * Everybody on this machine reaches the port, and a superuser can run programs. So it asks for a password from the first
+ * moment on: it is set before the server listens anywhere.
+ */
+async function setPassword({ account, binaries, data }: Omit<ServerPlace, "port" | "password">, password: string) {
+  writeFileSync(join(data, "pg_hba.conf"), "host all all 127.0.0.1/32 scram-sha-256\n");
+  const stdio = ["pipe", "ignore", "pipe"] as const;
+  const flags = ["--single", "-D", data, "-c", "password_encryption=scram-sha-256", "postgres"];
+  const child = spawn(join(binaries, "postgres"), flags, { ...account, cwd: "/", stdio: [...stdio] });
+  const lastWords = lastLines(child);
+  child.stdin?.end(`alter role postgres password '${password}'\n`);
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code === 0) return;
+  throw new Exit(EXIT.failed, ["The embedded PostgreSQL cannot be given a password:", ...lastWords]);
 }
 
 interface ServerPlace {
@@ -40,6 +65,7 @@ interface ServerPlace {
   readonly data: string;
   readonly port: number;
   readonly account: Awaited<ReturnType<typeof serverAccount>>;
+  readonly password: string;
 }
 
 class Server implements EmbeddedServer {
@@ -54,7 +80,7 @@ class Server implements EmbeddedServer {
   constructor(folder: ScratchFolder, place: ServerPlace) {
     this.#folder = folder;
     this.#place = place;
-    this.url = `postgres://postgres@127.0.0.1:${place.port}/postgres`;
+    this.url = `postgres://postgres:${place.password}@127.0.0.1:${place.port}/postgres`;
   }
 
   get isRunning(): boolean {

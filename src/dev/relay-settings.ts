@@ -21,7 +21,28 @@ const TELEMETRY = /^(?:OTEL_|LOKI_|ALLOY_|METRICS_PUSH)/;
 function isPassedOn(name: string): boolean {
   const known = ENVIRONMENT_NAMES.get(name);
   if (known === undefined) return name !== CONFIG_FILE_VARIABLE;
-  return PASSED_ON.test(settingOf(known.setting).path) || TELEMETRY.test(name);
+  return isOfServers(name);
+}
+
+function isOfServers(name: string): boolean {
+  const known = ENVIRONMENT_NAMES.get(name);
+  return TELEMETRY.test(name) || (known !== undefined && PASSED_ON.test(settingOf(known.setting).path));
+}
+
+/** Without whatever would make the demo's events, logs, metrics or traces leave this process. */
+export function withoutServers(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !isOfServers(name)));
+}
+
+const RECEIVERS = new Set<string>(["LOKI_HOST", "ALLOY_PUSH_URL", "OTEL_EXPORTER_OTLP_ENDPOINT"]);
+
+/** The variables that name a server which events, logs, metrics or traces could go to. */
+export function serversIn(env: Environment): string[] {
+  const isServer = (name: string) => {
+    const setting = ENVIRONMENT_NAMES.get(name)?.setting ?? "";
+    return BROKERS.has(setting) || RECEIVERS.has(setting);
+  };
+  return Object.keys(env).filter((name) => env[name] && isServer(name));
 }
 
 const BROKERS = new Set<string>(["KAFKA_BROKERS", "RABBITMQ_HOST", "OUTBOX_DESTINATION", "OUTBOX_DESTINATIONS"]);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { after, before, describe, test } from "node:test";
+import pg from "pg";
 import type { Browser } from "playwright-core";
 import { openBrowser } from "../servers/chromium.ts";
 import { freePort } from "../servers/free-port.ts";
@@ -17,6 +18,7 @@ describe("the dev face in a real browser", () => {
   let it: ConsolePage;
   let taken: Server;
   let port: number;
+  let visitors = 0;
 
   const press = (name: string) => it.page.getByRole("button", { name, exact: true }).click();
   const throwSwitch = (fault: string) => it.page.click(`[data-fault="${fault}"]`);
@@ -29,8 +31,17 @@ describe("the dev face in a real browser", () => {
 
   before(async () => {
     port = await freePort();
-    taken = createServer().listen(port, "127.0.0.1");
-    dev = startDev(port, []);
+    taken = createServer((socket) => {
+      visitors += 1;
+      socket.destroy();
+    }).listen(port, "127.0.0.1");
+    // As they may stand in anybody's shell: the demo must not send its events and logs there.
+    const there = `127.0.0.1:${port}`;
+    dev = startDev(port, [], {
+      KAFKA_BROKERS: there,
+      LOKI_HOST: `http://${there}`,
+      DATABASE_URL: `postgres://${there}/x`,
+    });
     browser = await openBrowser();
   });
   after(async () => {
@@ -142,6 +153,33 @@ describe("the dev face in a real browser", () => {
     assert.equal((await ask({ fault: "kill" }, { origin: "http://elsewhere.example" })).status, 403);
   });
 
+  test("H1 F6 no server of the shell's variables hears of the demo, and its database asks for a password", async () => {
+    assert.match(dev.output(), /KAFKA_BROKERS, LOKI_HOST are set and not used.*--external/);
+    assert.deepEqual([visitors, (await dev.state()).destination.broker], [0, null]);
+    const url = new URL(/database: (postgres:\S+)/.exec(dev.output())?.[1] ?? "");
+    const refusal = async (change: (to: URL) => void) => {
+      const to = new URL(url);
+      change(to);
+      const client = new pg.Client({ connectionString: to.href });
+      try {
+        await client.connect();
+        return null;
+      } catch (error) {
+        const { code, message } = error as { code?: string; message: string };
+        return code ?? message;
+      } finally {
+        await client.end();
+      }
+    };
+    assert.equal(await refusal(() => {}), null, "as printed");
+    for (const name of ["postgres", "outbox_relay_demo"]) {
+      const guessed = await refusal((to) => Object.assign(to, { username: name, password: "guess" }));
+      assert.equal(guessed, "28P01", name);
+      const none = await refusal((to) => Object.assign(to, { username: name, password: "" }));
+      assert.match(String(none), /password/, name);
+    }
+  });
+
   test("G1 SIGTERM ends it with exit code 0 while the console is open, and no process and no folder is left", async () => {
     const [relay] = (await dev.state()).relays;
     assert.ok(dev.companions().length > 1, "the database and its guard run");
@@ -154,7 +192,7 @@ describe("the dev face in a real browser", () => {
 });
 
 test("F6 with a broker configured the demo names it and keeps its faults; killed by force, it leaves nothing", async () => {
-  await using dev = startDev(await freePort(), ["--no-traffic"], {
+  await using dev = startDev(await freePort(), ["--no-traffic", "--external"], {
     KAFKA_BROKERS: "127.0.0.1:1",
     DELIVERY: "at-least-once",
   });
@@ -180,7 +218,7 @@ test("G1 F6 what cannot work is told in a line, with exit code 2 and nothing sta
     assert.deepEqual([code, dev.companions()], [2, []]);
     return dev.output();
   };
-  assert.match(await told([], { KAFKA_BROKERS: "a b" }), /KAFKA_BROKERS/);
+  assert.match(await told(["--external"], { KAFKA_BROKERS: "a b" }), /KAFKA_BROKERS/);
   assert.match(await told([], { TMPDIR: "/proc/nothing" }), /Set TMPDIR to one that can/);
   assert.match(await told(["--port", "70000"], {}), /a whole number from 1 to 65535/);
 });
