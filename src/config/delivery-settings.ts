@@ -185,6 +185,7 @@ export const kafkaSettings = {
     "destination.kafka.sasl.tokenUrl",
     text().optional(),
     "Where to ask for tokens, with client credentials",
+    { secret: "address" },
   ),
   KAFKA_OAUTH_CLIENT_ID: setting("destination.kafka.sasl.clientId", text().optional(), "The client's id there"),
   KAFKA_OAUTH_CLIENT_SECRET: setting("destination.kafka.sasl.clientSecret", text().optional(), "Its secret", {

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { shownAddress } from "./address-secrets.ts";
 import { FILE_PATHS } from "./names.ts";
 import { presetDefaults } from "./presets.ts";
-import { type ReadSettings, withoutPassword } from "./read-settings.ts";
+import type { ReadSettings } from "./read-settings.ts";
 import { SETTING_NAMES, type SettingName, settingOf } from "./settings.ts";
 import { durationText, valueTypeOf } from "./value-types.ts";
 import type { Origin } from "./written.ts";
@@ -39,11 +40,14 @@ function shown(name: SettingName, value: unknown): unknown {
   const { secret } = settingOf(name);
   if (secret === true) return HIDDEN;
   if (secret === "parts" && value !== undefined) return shownParts("destination", value);
-  return secret === "address" && typeof value === "string" ? withoutPassword(value) : value;
+  return secret === "address" && typeof value === "string" ? shownAddress(value) : value;
 }
 
 /** Each part by the setting that it would be alone. */
 function shownParts(path: string, value: unknown, depth = 0): unknown {
+  const known = FILE_PATHS.get(path);
+  // A group of its own, such as headers, is as secret as the setting that holds it.
+  if (known !== undefined && !known.isFile) return shown(known.setting, value);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {
     return Object.fromEntries(
       Object.entries(value).map(([key, part]) => [
@@ -52,8 +56,7 @@ function shownParts(path: string, value: unknown, depth = 0): unknown {
       ]),
     );
   }
-  const known = FILE_PATHS.get(path);
-  return known === undefined || known.isFile ? value : shown(known.setting, value);
+  return value;
 }
 
 /** A value as one would write it. */

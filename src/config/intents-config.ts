@@ -1,10 +1,10 @@
 import { matchesPattern } from "../core/type-pattern.ts";
 import { intentRoute } from "../routing/intent-relay.ts";
 import { nearestName } from "../routing/nearest-name.ts";
+import { secretsInAddress } from "./address-secrets.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import { destinationsConfig } from "./destinations-config.ts";
 import type { LoadedIntentRelay } from "./intent-relays.ts";
-import { passwordsIn } from "./read-settings.ts";
 import { type RouteConfig, restrictedTo, routesConfig } from "./routes-config.ts";
 import type { Settings } from "./settings.ts";
 
@@ -36,9 +36,9 @@ export function waysConfig(
   return { destinations, routes };
 }
 
-/** Passwords in the addresses of targets, which no log line may show. */
+/** Secrets in the addresses of targets, which no log line may show. */
 export function intentSecrets(relays: readonly LoadedIntentRelay[]): string[] {
-  return relays.flatMap(({ relay: { target } }) => ("url" in target ? passwordsIn(target.url) : []));
+  return relays.flatMap(({ relay: { target } }) => ("url" in target ? secretsInAddress(target.url) : []));
 }
 
 /**

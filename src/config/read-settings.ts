@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { secretsInAddress, secretsInValue } from "./address-secrets.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { type Environment, environmentLevel, type ReadText, strangersIn } from "./environment.ts";
@@ -115,32 +116,11 @@ export function destinationLevel(entry: Readonly<Record<string, unknown>>, probl
   return fileLevel(file, {}, readUtf8, problems);
 }
 
-/** The password inside an address is a secret by itself. */
+/** Of an address its secret parts, of headers and lists each value, beside the whole. */
 function secretsIn(name: SettingName, value: string): string[] {
-  const { secret } = settingOf(name);
+  const { secret, type } = settingOf(name);
   if (secret === null) return [];
-  if (secret === true) return [value];
+  if (secret === true) return [value, ...secretsInValue(type.safeParse(value).data)];
   if (secret === "parts") return secretsInDestinations(value);
-  return passwordsIn(value);
-}
-
-const PASSWORD_IN_ADDRESS = /^([a-z+]+:\/\/[^/?#]*?:)([^/?#]*)@/i;
-
-/** The password in an address, as written and as meant. */
-export function passwordsIn(address: string): string[] {
-  const password = PASSWORD_IN_ADDRESS.exec(address)?.[2];
-  return password === undefined ? [] : [password, decoded(password)];
-}
-
-/** An address for people: without its password. */
-export function withoutPassword(address: string): string {
-  return address.replace(PASSWORD_IN_ADDRESS, "$1***@");
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return secretsInAddress(value);
 }

@@ -5,6 +5,7 @@ import type { ColumnNames } from "../postgres/column-names.ts";
 import { parseTableName, quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
 import { type AccessConfig, accessConfig, accessSecrets, accessWarnings } from "./access-config.ts";
+import { clearTextWarnings } from "./clear-text-warnings.ts";
 import { columnsConfig } from "./columns-config.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import { databaseConfig, databaseWarnings } from "./database-config.ts";
@@ -114,7 +115,8 @@ export function serviceConfig(
   checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
   if (problems.length > 0) throw new ConfigProblems(problems);
   const remarks = destinations.flatMap((destination) => destination.warnings);
-  return { ...config, warnings: [...warnings, ...accessWarnings(settings), ...databaseWarnings(settings), ...remarks] };
+  const own = [...accessWarnings(settings), ...databaseWarnings(settings), ...clearTextWarnings(settings)];
+  return { ...config, warnings: [...warnings, ...own, ...remarks] };
 }
 
 function limitsConfig({ REAP_BATCH_SIZE }: Settings): Partial<Limits> {

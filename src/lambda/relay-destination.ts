@@ -1,9 +1,10 @@
+import { secretsInAddress } from "../config/address-secrets.ts";
 import { ConfigProblems } from "../config/config-problems.ts";
 import { destinationConfig } from "../config/destination-config.ts";
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
 import { destinationsConfig } from "../config/destinations-config.ts";
 import { publishMsOf } from "../config/lease-timing.ts";
-import { passwordsIn, readSettings } from "../config/read-settings.ts";
+import { readSettings } from "../config/read-settings.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { IntentRelay } from "../routing/intent-relay.ts";
@@ -41,7 +42,7 @@ export function relayDestination(
   if (found === null || problems.length > 0) {
     throw new ConfigProblems(problems.map((problem) => `The relay of ${JSON.stringify(type)}: ${problem}`));
   }
-  const own = "url" in target ? passwordsIn(target.url) : [];
+  const own = "url" in target ? secretsInAddress(target.url) : [];
   return {
     name: found.name,
     addresses: found.addresses,

@@ -24,6 +24,9 @@ const CANARIES = {
   otel: "canary-otel-key",
   push: "canary-push-password",
   collector: "canary-collector-password",
+  path: "canary-path-of-a-webhook",
+  query: "canary-query-of-a-webhook",
+  header: "canary-header-value",
 };
 
 /** As they may stand somewhere: plain, in an address, in JSON, and in the headers that carry them. */
@@ -174,7 +177,20 @@ describe("secrets of the service", { concurrency: 2 }, () => {
     const gone = new URL(it.relayUrl);
     gone.port = String(await freePort());
     const late = await secretive(gone.href, receiver);
-    await using waiting = startService(["run"], { ...late, OUTBOX_DESTINATION: "stdout:" });
+    gone.searchParams.set("user", gone.username);
+    gone.searchParams.set("password", CANARIES.database);
+    gone.username = "";
+    const { header, path, query } = CANARIES;
+    await using waiting = startService(["run"], {
+      ...late,
+      DATABASE_URL: gone.href,
+      OUTBOX_DESTINATIONS: JSON.stringify({
+        hook: {
+          url: `${receiver.url}/hooks/${path}?token=${query}`,
+          http: { headers: { authorization: `Bearer ${header}` } },
+        },
+      }),
+    });
     await waiting.logged("the database", ({ reason }) => /DATABASE_UNREACHABLE/.test(String(reason)));
     await checkAll(waiting, late, receiver);
   });

@@ -147,9 +147,7 @@ function oauthOf(settings: Settings, problems: string[]): KafkaSasl | null {
   }
   const url = URL.parse(KAFKA_OAUTH_TOKEN_URL);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    problems.push(
-      `KAFKA_OAUTH_TOKEN_URL is ${JSON.stringify(KAFKA_OAUTH_TOKEN_URL)}: write an address like https://host/token`,
-    );
+    problems.push("KAFKA_OAUTH_TOKEN_URL cannot be used: write an address like https://host/token");
     return null;
   }
   const token = clientCredentials({

@@ -1,4 +1,5 @@
 import { RelayError, reasonOf } from "../../core/errors.ts";
+import { shownAddress } from "../address-secrets.ts";
 
 interface ClientCredentials {
   readonly url: string;
@@ -57,6 +58,9 @@ async function ask({
     return { token: answer.access_token, lifeMs };
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : "";
-    throw new RelayError("DESTINATION_UNREACHABLE", `No token came from ${url}: ${reasonOf(error)}${cause}`);
+    throw new RelayError(
+      "DESTINATION_UNREACHABLE",
+      `No token came from ${shownAddress(url)}: ${reasonOf(error)}${cause}`,
+    );
   }
 }
