@@ -8,7 +8,7 @@ export interface Limits {
   readonly publishesPerLane: number;
   /** Events in flight (queued, being published, being settled) over all lanes of a pipeline. */
   readonly inFlightEventsMax: number;
-  /** Their payload bytes; a single larger event is still let through alone. */
+  /** Their bytes, all parts of the events together; a single larger event is still let through alone. */
   readonly inFlightBytesMax: number;
   /** Queued events of one key, so that one slow key cannot fill its lane's queue. */
   readonly keyQueueMax: number;

@@ -122,7 +122,7 @@ export interface Run {
   /** The lanes as this run's snapshot shows them. Rows of a lane that is not the caller's must not be delivered. */
   readonly lanes: readonly LaneState[];
   /**
-   * The next events in order, at most `rows`, and no more after `bytes` of payload are reached (one event at least);
+   * The next events in order, at most `rows`, and no more after `bytes` are reached, all parts of the events together (one event at least);
    * an empty page ends the run. Never shows a row twice. Events of one key
    * come in the order in which they were written. Leaves out held events and the events of parked keys, by the
    * snapshot. Where claims are durable, no more of a lane than `rooms` says, and none of a lane that is not in it.

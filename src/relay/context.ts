@@ -4,6 +4,7 @@ import type { AttemptRecorder } from "../ports/attempt-recorder.ts";
 import type { QueueStore } from "../ports/queue-store.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { Routes } from "../routing/routes.ts";
+import type { ByteBudget } from "./byte-budget.ts";
 import type { Destination } from "./destination.ts";
 
 /** What every part of a pipeline works with. */
@@ -13,6 +14,8 @@ export interface PipelineContext {
   readonly destination: Destination;
   readonly routes: Routes;
   readonly limits: Limits;
+  /** Shared by all pipelines of the process. */
+  readonly budget: ByteBudget;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly random: Random;

@@ -1,15 +1,18 @@
 import type { InFlightSet } from "../core/in-flight.ts";
+import type { ByteBudget } from "./byte-budget.ts";
 import type { Entry } from "./lane-queue.ts";
 
 /** The events that a lane has in its hands, from the claim to the durable end. */
 export class LaneClaims {
   readonly #entries = new Map<string, Entry>();
   readonly #sent = new Set<string>();
+  readonly #budget: ByteBudget;
   readonly #inFlight: InFlightSet;
   readonly #onFinish: (entry: Entry) => void;
   #bytes = 0;
 
-  constructor(inFlight: InFlightSet, onFinish: (entry: Entry) => void) {
+  constructor(budget: ByteBudget, inFlight: InFlightSet, onFinish: (entry: Entry) => void) {
+    this.#budget = budget;
     this.#inFlight = inFlight;
     this.#onFinish = onFinish;
   }
@@ -34,9 +37,10 @@ export class LaneClaims {
   }
 
   add(entry: Entry, run: number): void {
-    const { id, payload } = entry.event;
+    const { id } = entry.event;
     this.#entries.set(id, entry);
-    this.#bytes += payload.length;
+    this.#bytes += entry.bytes;
+    this.#budget.add(entry.bytes);
     this.#inFlight.add(id, run);
   }
 
@@ -54,7 +58,8 @@ export class LaneClaims {
     if (entry === undefined) return;
     this.#entries.delete(id);
     this.#sent.delete(id);
-    this.#bytes -= entry.event.payload.length;
+    this.#bytes -= entry.bytes;
+    this.#budget.remove(entry.bytes);
     this.#inFlight.remove(id);
     this.#onFinish(entry);
   }

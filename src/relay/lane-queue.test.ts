@@ -12,6 +12,7 @@ function entry(key: string | null, fault: string | null = null): Entry {
   const claimed = { ...event, correlationId: null, createdAt: null, lane: 0, failures: 0, fault: null };
   return {
     event: claimed,
+    bytes: 0,
     message: null,
     fault,
     faultError: null,

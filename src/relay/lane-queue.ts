@@ -1,10 +1,13 @@
 import type { Message } from "../core/event.ts";
+import { eventBytes } from "../core/event-size.ts";
 import type { Failed } from "../core/outcome.ts";
 import type { ClaimedEvent } from "../ports/queue-store.ts";
 
 /** A claimed event in memory, on its way through its lane. */
 export interface Entry {
   readonly event: ClaimedEvent;
+  /** What it takes of the memory, all of its parts together. */
+  readonly bytes: number;
   /** Null when the event is faulty: then `fault` says why, and it is never sent. */
   readonly message: Message | null;
   readonly fault: string | null;
@@ -28,7 +31,7 @@ export interface Entry {
 }
 
 type Made = Pick<Entry, "message" | "fault" | "faultError">;
-type How = Omit<Entry, "event" | "line" | keyof Made>;
+type How = Omit<Entry, "event" | "bytes" | "line" | keyof Made>;
 
 /** In one piece, since there is one for every event. */
 export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
@@ -36,6 +39,7 @@ export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
   const { claimedMs, hasFailed, isAlone, isHead, silences, silentSinceMs, topicProbe } = how;
   return {
     event,
+    bytes: eventBytes(event),
     message,
     fault,
     faultError,

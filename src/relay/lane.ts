@@ -38,7 +38,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   readonly #context: PipelineContext;
   readonly #host: LaneHost;
   readonly #queue = new LaneQueue();
-  readonly #claims: LaneClaims;
+  readonly claims: LaneClaims;
   readonly #reports: IntentReports;
   readonly #dispatcher: Dispatcher;
   readonly #failures: LaneFailures;
@@ -64,12 +64,12 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#crashes = takeover.crashes;
     this.#takenHolds = takeover.holds;
     this.#brake = new LaneBrake(context, this.grant.lane, this.holds);
-    this.#claims = new LaneClaims(host.inFlight, (entry) => this.#finished(entry));
+    this.claims = new LaneClaims(context.budget, host.inFlight, (entry) => this.#finished(entry));
     this.#reports = new IntentReports(context);
     const { transactions } = context.destination.publisher;
     this.#exactlyOnce = transactions === undefined ? null : new ExactlyOnce(context, transactions, takeover, this);
     this.#dispatcher = new Dispatcher(context, this.#queue, this.#exactlyOnce ?? plainSender(context), this);
-    this.#settler = new Settler(context, takeover, this.#claims, this, this.#over.signal);
+    this.#settler = new Settler(context, takeover, this.claims, this, this.#over.signal);
     const handBack = (entries: readonly Entry[]) => this.#handBack(entries);
     const { holds } = this;
     const parts = { context, queue: this.#queue, holds, reports: this.#reports, settler: this.#settler, handBack };
@@ -99,15 +99,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   }
 
   get inFlight(): number {
-    return this.#claims.size;
+    return this.claims.size;
   }
 
   get waiting(): number {
     return this.#queue.waiting;
-  }
-
-  get bytes(): number {
-    return this.#claims.bytes;
   }
 
   /** The last batch whose settle was acknowledged. */
@@ -122,7 +118,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** How many held events it takes now. */
   get headRoom(): number {
-    return this.#open && !this.#unmarked.areTooMany ? Math.max(0, this.#claimMax - this.#claims.size) : 0;
+    return this.#open && !this.#unmarked.areTooMany ? Math.max(0, this.#claimMax - this.claims.size) : 0;
   }
 
   /** False while claimed events are on their way back to the source: a run would show later ones without them. */
@@ -182,7 +178,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.inTurn(async () => {
       const holds = await this.#context.store.reviewHolds(this.grant).catch(nullIfRefused);
       if (holds === null) return;
-      const freed = this.holds.replace(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
+      const freed = this.holds.replace(holds, this.#now(), (id) => this.claims.get(id) !== undefined);
       for (const key of freed) this.#host.passOver(key);
       this.#unmarked.review();
       this.#brake.watch();
@@ -195,14 +191,9 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.inTurn(async () => {
       const holds = await this.#context.store.livingHolds?.(this.grant).catch(nullIfRefused);
       if (holds == null) return;
-      this.holds.takeUp(holds, this.#now(), (id) => this.#claims.get(id) !== undefined);
+      this.holds.takeUp(holds, this.#now(), (id) => this.claims.get(id) !== undefined);
       this.#host.wake();
     });
-  }
-
-  /** For the renewal of durable claims. */
-  claimedIds(): string[] {
-    return this.#claims.ids();
   }
 
   /** Gives the lane up in good order: what is on the wire is finished and settled, the rest handed back. */
@@ -267,7 +258,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   /** If this process dies, its successor has to know which of the claimed events it had sent. */
   beforePublish(entries: readonly Entry[]): Promise<void> | null {
     if (this.#context.store.durableClaims === null) return null;
-    for (const { event } of entries) this.#claims.sent(event.id);
+    for (const { event } of entries) this.claims.sent(event.id);
     return this.#settler.noteSending();
   }
 
@@ -317,11 +308,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       this.#crashes = Math.max(0, this.#crashes - 1);
       this.#host.silences.endOfBatch(this.grant.lane);
     }
-    for (const id of [...settlement.delivered, ...settlement.handedBack]) this.#claims.finish(id);
+    for (const id of [...settlement.delivered, ...settlement.handedBack]) this.claims.finish(id);
     for (const failure of settlement.failed) {
       this.#suspects.failed(failure.id);
-      this.#failures.settled(failure, this.#claims.get(failure.id), dead);
-      this.#claims.finish(failure.id);
+      this.#failures.settled(failure, this.claims.get(failure.id), dead);
+      this.claims.finish(failure.id);
     }
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
     this.#unmarked.found(unmarked);
@@ -366,7 +357,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (topicProbe) destination.beginTopicProbe(message!.topic);
     const past = pastOf(this.#context, event.id, this.holds, this.#host.silences);
     const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, ...past });
-    this.#claims.add(entry, run);
+    this.claims.add(entry, run);
     this.#queue.push(entry);
     return true;
   }
@@ -378,7 +369,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       this.#host.passOver(event.key);
       if (isHead) this.holds.postpone(event.id, this.#now() + this.#context.timing.pollIntervalMs);
       else if (this.#suspects.has(event.id) && !isLost) this.#settler.releaseHolds([event.id]);
-      if (this.#context.store.durableClaims === null || isLost) this.#claims.finish(event.id);
+      if (this.#context.store.durableClaims === null || isLost) this.claims.finish(event.id);
     }
     if (!isLost) this.#settler.handBack(entries.map((entry) => entry.event.id));
   }
@@ -391,7 +382,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   #end(): void {
     this.#over.abort();
-    this.#claims.finishAll();
+    this.claims.finishAll();
   }
 
   #now(): number {

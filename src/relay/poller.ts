@@ -243,8 +243,8 @@ export class Poller {
 
   /** False at the end of the run. */
   async #page(open: OpenRun, run: Run, rows: number): Promise<boolean> {
-    const { limits, store } = this.#context;
-    const bytes = Math.max(1, Math.floor(limits.inFlightBytesMax / 4));
+    const { budget, limits, store } = this.#context;
+    const bytes = budget.pageBytes(limits.inFlightBytesMax);
     const page = await run.next(rows, bytes, store.durableClaims === null ? undefined : roomsOf(open));
     const claimedMs = this.#now();
     const refused = new Map<Lane, string[]>();
@@ -287,7 +287,7 @@ export class Poller {
    * of the next page; 0 ends the run.
    */
   async #roomForPage(open: OpenRun, run: Run, startedMs: number): Promise<number> {
-    const { destination, limits, timing } = this.#context;
+    const { budget, destination, limits, timing } = this.#context;
     const waitingSinceMs = this.#now();
     for (;;) {
       const lanes = [...open.lanes.values()].filter((lane) => lane.isOpen && !open.leftOut.has(lane.grant.lane));
@@ -296,7 +296,7 @@ export class Poller {
       if (destination.admission().admits === "none") return 0;
       if (nowMs - startedMs >= STALL_MS && this.#hasOutsider(lanes)) return 0;
       const full = lanes.filter((lane) => lane.room === 0);
-      const hasBytes = this.#bytes() < limits.inFlightBytesMax;
+      const hasBytes = budget.hasRoom(this.#bytes(), limits.inFlightBytesMax);
       if (hasBytes && full.length > 0 && full.length < lanes.length && nowMs - waitingSinceMs >= STALL_MS) {
         for (const lane of full) open.leftOut.add(lane.grant.lane);
         continue;
@@ -366,7 +366,7 @@ export class Poller {
   }
 
   #bytes(): number {
-    return this.#lanes().reduce((sum, lane) => sum + lane.bytes, 0);
+    return this.#lanes().reduce((sum, lane) => sum + lane.claims.bytes, 0);
   }
 
   async #read<T>(call: () => Promise<T>): Promise<T> {

@@ -6,6 +6,7 @@ import type { Publisher } from "../ports/publisher.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
 import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
 import { compileRoutes, type Route } from "../routing/routes.ts";
+import { ByteBudget } from "./byte-budget.ts";
 import { checkLimits, checkTiming } from "./check-settings.ts";
 import type { PipelineContext } from "./context.ts";
 import { Destination } from "./destination.ts";
@@ -140,6 +141,7 @@ function instancesOf(
   if (options.routes !== undefined) compileRoutes(options.routes, names);
   if (options.sources.length === 0) throw new RelayError("CONFIG_INVALID", "sources is empty: name at least one.");
 
+  const budget = new ByteBudget(options.sources.length * names.length);
   const pipelinesOf = (source: QueueSource) => {
     const own = options.policies?.(source.name) ?? {};
     const routeList = own.routes ?? options.routes ?? routeToTheOnly(names);
@@ -160,7 +162,7 @@ function instancesOf(
           headersMax: limits.headersMax,
         });
         const recorder = options.recorder ?? null;
-        const context = { name, store, destination, routes, limits, timing, clock, random, events, recorder };
+        const context = { name, store, destination, routes, limits, budget, timing, clock, random, events, recorder };
         return { context, retentionMs: options.retentionMs ?? null };
       });
   };

@@ -11,12 +11,13 @@ import type { Circle } from "./hold-book.ts";
 import { Lane } from "./lane.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
 import type { LaneHost } from "./lane-host.ts";
+import { releaseRest } from "./lane-release.ts";
 import { LaneRetakes } from "./lane-retakes.ts";
 import { Poller } from "./poller.ts";
 import { RateGate } from "./rate-gate.ts";
 import { Silences } from "./silences.ts";
 import type { Tenure } from "./tenure.ts";
-import { Troubles } from "./troubles.ts";
+import { opening, settling, Troubles } from "./troubles.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { Waker } from "./waker.ts";
 
@@ -85,20 +86,9 @@ export class Session implements LaneHost {
     await Promise.all(this.#closing.values());
   }
 
-  /**
-   * For a process that ends: lanes that failed, or were given up, still bear its name, and so do the claims in them.
-   * Nothing of them is on the wire any more, so nobody has to wait until its lease is over. Never rejects.
-   */
+  /** For a process that ends: what is still under its name, though nothing of it is on the wire. Never rejects. */
   async releaseRest(): Promise<void> {
-    const { store } = this.#context;
-    try {
-      const { lanes } = await store.survey();
-      const ours = lanes.filter(({ owner }) => owner === this.#tenure.id).map(({ lane }) => lane);
-      const taken = ours.length === 0 ? [] : await store.takeOver(this.#tenure.id, ours);
-      for (const { grant } of taken) await store.release(grant);
-    } catch (error) {
-      this.#troubles.tell(error);
-    }
+    await releaseRest(this.#context.store, this.#tenure.id).catch((error: unknown) => this.#troubles.tell(error));
   }
 
   /** Looks at once whether lanes became free. */
@@ -401,14 +391,6 @@ const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([
   "LEDGER_UNFIT",
   "TRANSACTIONS_REFUSED",
 ]);
-
-function opening(lane: number): string {
-  return `open lane ${lane}`;
-}
-
-function settling(lane: number): string {
-  return `settle lane ${lane}`;
-}
 
 function marking(lane: number): string {
   return `mark rows of lane ${lane}`;

@@ -76,3 +76,12 @@ export class Troubles {
     this.#broken.add(what);
   }
 }
+
+/** Names of troubles. */
+export function opening(lane: number): string {
+  return `open lane ${lane}`;
+}
+
+export function settling(lane: number): string {
+  return `settle lane ${lane}`;
+}

@@ -85,7 +85,7 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
       chore("refresh claims", durableClaims.leaseMs / 4, async () => {
         await durableClaims.refresh(
           host.owner,
-          host.lanes().flatMap((lane) => lane.claimedIds()),
+          host.lanes().flatMap((lane) => lane.claims.ids()),
         );
       }),
       chore("reap stale claims", Math.min(3 * timing.reviewMs, durableClaims.leaseMs / 4), async () => {

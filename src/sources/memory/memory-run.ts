@@ -1,3 +1,4 @@
+import { eventBytes, TEXT_BYTES_MAX, tooLarge } from "../../core/event-size.ts";
 import type { ClaimedEvent, LaneState, PipelineSpec, Run } from "../../ports/queue-store.ts";
 import type { EventRow } from "./memory-tables.ts";
 
@@ -31,7 +32,7 @@ export class MemoryRun implements Run {
       if (page.length === 0) return claimed;
       for (const event of this.#claim(page)) {
         claimed.push(event);
-        room.take(event.lane, event.payload.length);
+        room.take(event.lane, eventBytes(event));
       }
     }
   }
@@ -51,7 +52,7 @@ export class MemoryRun implements Run {
       const lane = this.#laneOf(row);
       if (room.of(lane) > 0) {
         page.push(row);
-        room.take(lane, row.payload.length);
+        room.take(lane, eventBytes(row));
       } else passedOver.push(row);
     }
     this.#passedOver = [...passedOver, ...again.slice(index)];
@@ -92,11 +93,16 @@ class Room {
 
 /** A row that is no proper event is shown without what makes it improper: the engine buries it with the reason. */
 export function claimedEvent(row: EventRow, lane: number, failures: number, spec: PipelineSpec): ClaimedEvent {
-  const { id, type, key, correlationId, createdAt } = row;
+  const { id, type, correlationId, createdAt } = row;
   const fault = faultOf(row, spec);
+  const key = isTooWide(row.key) ? null : row.key;
   const payload = fault === null ? row.payload : Buffer.alloc(0);
   const headers = fault === null ? row.headers : {};
   return { id, type, key, payload, headers, correlationId, createdAt, lane, failures, fault };
+}
+
+function isTooWide(text: string | null): boolean {
+  return text !== null && Buffer.byteLength(text) > TEXT_BYTES_MAX;
 }
 
 function faultOf(row: EventRow, spec: PipelineSpec): ClaimedEvent["fault"] {
@@ -104,6 +110,9 @@ function faultOf(row: EventRow, spec: PipelineSpec): ClaimedEvent["fault"] {
   if (row.payload.length > spec.payloadBytesMax) {
     const reason = `The payload has ${row.payload.length} bytes; the limit is ${spec.payloadBytesMax}.`;
     return { code: "EVENT_TOO_LARGE", reason };
+  }
+  if (isTooWide(row.key)) {
+    return { code: "EVENT_TOO_LARGE", reason: tooLarge("key", Buffer.byteLength(row.key!), TEXT_BYTES_MAX) };
   }
   const headers = Object.keys(row.headers).length;
   if (headers <= spec.headersMax) return null;

@@ -1,7 +1,7 @@
 import type { Grant, PipelineSpec } from "../../ports/queue-store.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { CLAIM_NUMBER_NOW, lockedBySql } from "./claim-order.ts";
-import { eventColumns, loadedBytes } from "./event-columns.ts";
+import { eventColumns, HEADERS_BYTES, LOADED_HEADERS_BYTES, loadedBytes } from "./event-columns.ts";
 import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 /** Payload that one call loads at most, with one event at least. What does not fit stays due and is asked for again. */
@@ -11,7 +11,7 @@ const HEADS_BYTES_MAX = 8 * 1024 * 1024;
 export function claimHeadsSql(scope: QueueScope, spec: PipelineSpec, grant: Grant, ids: readonly string[]): string {
   const { table, tables, pipeline } = scope;
   return `with picked as materialized (
-  select t.event_id as id, ${loadedBytes(spec)} as bytes
+  select t.event_id as id, ${loadedBytes(spec)} as bytes, ${HEADERS_BYTES} as headers_bytes
   from ${table.quotedName} t
   left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = t.event_id::text
     and h.event_id = any(${quoteArray(ids)}::text[])
@@ -20,8 +20,8 @@ export function claimHeadsSql(scope: QueueScope, spec: PipelineSpec, grant: Gran
     and h.state is distinct from 'dead' and coalesce(h.next_at <= clock_timestamp(), true)
   order by h.next_at for update of t skip locked),
 r as (
-  select id, ${grant.lane} as lane, row_number() over () as rank, ${CLAIM_NUMBER_NOW} + row_number() over () as number,
-    coalesce(sum(bytes) over (rows between unbounded preceding and 1 preceding), 0) as bytes_before
+  select id, ${grant.lane} as lane, headers_bytes, row_number() over () as rank, ${CLAIM_NUMBER_NOW} + row_number() over () as number,
+    coalesce(sum(bytes + ${LOADED_HEADERS_BYTES}) over (rows between unbounded preceding and 1 preceding), 0) as bytes_before
   from picked)
 update ${table.quotedName} t set status = 'DELIVERING', locked_by = ${lockedBySql(scope, grant.owner, "r.number")},
   locked_at = now(), updated_at = now()

@@ -1,7 +1,7 @@
 import type { Grant, PipelineSpec } from "../../ports/queue-store.ts";
 import { grantCondition } from "../../postgres/grant-condition.ts";
 import { CLAIM_NUMBER_NOW, FORMER_CLAIM_NUMBER, lockedBySql } from "./claim-order.ts";
-import { eventColumns, loadedBytes } from "./event-columns.ts";
+import { eventColumns, HEADERS_BYTES, LOADED_HEADERS_BYTES, loadedBytes } from "./event-columns.ts";
 import { laneSql, type QueueScope } from "./openoutbox-table.ts";
 import { type PendingFilter, pendingCondition } from "./pending-condition.ts";
 
@@ -38,7 +38,7 @@ export function claimSql(scope: QueueScope, request: ClaimRequest): string {
   select l.lane::bigint as lane from ${tables.lanes} l
   where ${held.join(" or ")} for key share),
 picked as materialized (
-  select t.ctid as place, ${laneSql(scope)} as lane, ${loadedBytes(spec)} as bytes,
+  select t.ctid as place, ${laneSql(scope)} as lane, ${loadedBytes(spec)} as bytes, ${HEADERS_BYTES} as headers_bytes,
     ${FORMER_CLAIM_NUMBER} as former_number
   from ${table.quotedName} t
   where exists (select from fence) and ${laneSql(scope)} in (select lane from fence)
@@ -48,9 +48,9 @@ picked as materialized (
 numbered as materialized (select p.*, row_number() over () as rank from picked p),
 roomy as (${roomySql(request.rooms)}),
 ranked as (
-  select place, lane, rank,
+  select place, lane, rank, headers_bytes,
     greatest(${CLAIM_NUMBER_NOW}, ${request.lastNumber}, max(former_number) over (order by rank)) + rank as number,
-    coalesce(sum(bytes) over (order by rank rows between unbounded preceding and 1 preceding), 0) as bytes_before
+    coalesce(sum(bytes + ${LOADED_HEADERS_BYTES}) over (order by rank rows between unbounded preceding and 1 preceding), 0) as bytes_before
   from roomy)
 update ${table.quotedName} t set status = 'DELIVERING', locked_by = ${lockedBySql(scope, grants[0].owner, "r.number")},
   locked_at = now(), updated_at = now()

@@ -1,3 +1,4 @@
+import { eventBytes } from "../../core/event-size.ts";
 import type { ClaimedEvent, Grant, Heads, LookedAt, PipelineSpec, RunRequest } from "../../ports/queue-store.ts";
 import { displayTable, quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { requireGrant, writeSettings } from "../../postgres/lanes.ts";
@@ -6,7 +7,7 @@ import type { Row } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
 import { claimSql } from "./claim.sql.ts";
 import { claimHeadsSql } from "./claim-heads.sql.ts";
-import { COLUMN, eventColumns } from "./event-columns.ts";
+import { COLUMN, eventColumns, HEADERS_BYTES } from "./event-columns.ts";
 import { readEvents } from "./event-reader.ts";
 import { findGoneSql } from "./find-gone.sql.ts";
 import type { QueueScope } from "./openoutbox-table.ts";
@@ -17,17 +18,29 @@ export interface Queue {
   readonly spec: PipelineSpec;
   readonly scope: QueueScope;
   readonly hasOrderIndex: boolean;
-  readonly numbers: ClaimNumbers;
+  readonly memory: ClaimMemory;
 }
 
-/** The highest number of a claim that was seen. The next ones are higher, also when the database's clock steps back. */
-export class ClaimNumbers {
-  last = 0;
+/** What claims tell the next ones. */
+export class ClaimMemory {
+  /** The highest number of a claim. The next ones are higher, also when the database's clock steps back. */
+  lastNumber = 0;
+  #rowBytes = 0;
 
-  seen(rows: readonly Row[]): void {
-    for (const row of rows) this.last = Math.max(this.last, Number(row[COLUMN.number]));
+  seen(rows: readonly Row[], events: readonly ClaimedEvent[]): void {
+    for (const row of rows) this.lastNumber = Math.max(this.lastNumber, Number(row[COLUMN.number]));
+    const bytes = events.reduce((sum, event) => sum + eventBytes(event), 0);
+    if (events.length > 0) this.#rowBytes = bytes / events.length;
+  }
+
+  /** Rows beyond those that fit would be measured for nothing, which costs much where they are wide. */
+  rowsFor(rows: number, bytes: number): number {
+    const fitting = this.#rowBytes === 0 ? rows : Math.ceil((4 * bytes) / this.#rowBytes);
+    return Math.min(rows, Math.max(ROWS_MIN, fitting));
   }
 }
+
+const ROWS_MIN = 20;
 
 /**
  * Leaves the planner only the index in its order, also on a small table, where a sort would be cheaper but would mix
@@ -53,20 +66,22 @@ export async function claim(
   bytes: number,
   rooms: ReadonlyMap<number, number> | null,
 ): Promise<readonly ClaimedEvent[]> {
-  const { database, spec, scope, hasOrderIndex, numbers } = queue;
+  const { database, spec, scope, hasOrderIndex, memory } = queue;
   const [first, ...others] = request.grants.filter(({ lane }) => rooms === null || (rooms.get(lane) ?? 0) > 0);
   if (first === undefined) return [];
   const settings = {
     ...writeSettings(database, "claiming events", displayTable(scope.table.name)),
     settings: hasOrderIndex ? CLAIM_SETTINGS : { jit: "off", work_mem: CLAIM_SETTINGS.work_mem },
   };
-  const lastNumber = numbers.last;
+  const { lastNumber } = memory;
   const grants: [Grant, ...Grant[]] = [first, ...others];
-  const text = claimSql(scope, { ...request, spec, grants, rows, bytes, rooms, lastNumber, hasOrderIndex });
+  const limits = { rows: memory.rowsFor(rows, bytes), bytes, rooms };
+  const text = claimSql(scope, { ...request, ...limits, spec, grants, lastNumber, hasOrderIndex });
   const found = await statement(database.pool, settings, text);
-  numbers.seen(found);
   await forgetDeadLetters(queue, found);
-  return readEvents(found, spec);
+  const events = readEvents(found, spec);
+  memory.seen(found, events);
+  return events;
 }
 
 /** A dead event that parked nobody has no hold to be revived: when a person sets it back, it simply comes again. What was replayed stays as history. */
@@ -107,7 +122,8 @@ export async function lookAt({ database, spec, scope }: Queue, ids: readonly str
   const rows = await statement(
     database.pool,
     settings,
-    `select ${eventColumns(spec)} from ${scope.table.quotedName} t, (select 0 as lane, 0 as rank, 0 as number) r
+    `select ${eventColumns(spec)} from ${scope.table.quotedName} t
+       cross join lateral (select 0 as lane, 0 as rank, 0 as number, ${HEADERS_BYTES} as headers_bytes offset 0) r
      where t.event_id = any(${quoteArray([first])}::uuid[]) and t.status <> 'DELIVERED'`,
   );
   return { events: readEvents(rows, spec), unread };

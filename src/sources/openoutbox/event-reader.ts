@@ -63,6 +63,8 @@ function payloadFault(row: Row, isAbsent: boolean, { payloadBytesMax }: Pipeline
     const reason = `${name}: the payload has ${size} bytes, more than the ${payloadBytesMax} that are allowed`;
     return { code: "EVENT_TOO_LARGE", reason };
   }
+  const excess = row[COLUMN.excess];
+  if (excess != null) return { code: "EVENT_TOO_LARGE", reason: `${name}: ${excess}` };
   return row[COLUMN.type] ? null : { code: "EVENT_UNREADABLE", reason: `${name} has no event type` };
 }
 

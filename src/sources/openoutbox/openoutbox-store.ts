@@ -22,7 +22,7 @@ import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
 import { glance, statement, transaction } from "../../postgres/transaction.ts";
 import { backlogSql } from "./backlog.sql.ts";
-import { CLAIM_SETTINGS, ClaimNumbers, claim, claimHeads, lookAt, type Queue } from "./claim.ts";
+import { CLAIM_SETTINGS, ClaimMemory, claim, claimHeads, lookAt, type Queue } from "./claim.ts";
 import { releaseLane, takeLanes } from "./lane-handover.ts";
 import { OpenOutboxClaims } from "./openoutbox-claims.ts";
 import { OpenOutboxRun } from "./openoutbox-run.ts";
@@ -50,7 +50,7 @@ export class OpenOutboxStore implements QueueStore {
   readonly #parts: StoreParts;
   readonly #keepPollTime: () => Promise<void>;
   readonly #pruner = new Pruner();
-  readonly #numbers = new ClaimNumbers();
+  readonly #memory = new ClaimMemory();
   #queue: Queue | null = null;
 
   constructor(parts: StoreParts) {
@@ -70,7 +70,7 @@ export class OpenOutboxStore implements QueueStore {
     const attemptsMax = Math.min(Math.ceil(spec.attemptsMax), ATTEMPTS_MAX);
     const { tables } = database;
     const scope = { table: eventTable(table), tables, pipeline, types, laneCount, attemptsMax, lockPrefix };
-    this.#queue = { database, spec, scope, hasOrderIndex, numbers: this.#numbers };
+    this.#queue = { database, spec, scope, hasOrderIndex, memory: this.#memory };
     return { lanes: laneCount };
   }
 

@@ -1,11 +1,14 @@
+import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../core/event-size.ts";
+import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { TableShape } from "./table-shape.ts";
 
-/** Larger payloads are fetched one page at a time when their turn comes, so that a page of rows stays small. */
-const INLINE_BYTES_MAX = 32 * 1024;
-/** Headers beyond this are not even parsed. */
-const HEADERS_BYTES_MAX = 256 * 1024;
+/**
+ * Larger payloads and headers, together, are fetched when their turn comes, so that a page of rows stays small whatever
+ * stands in them.
+ */
+const INLINE_BYTES_MAX = 16 * 1024;
 
-/** Where each value stands in a row. The columns after `trace` are read only where ties must be broken. */
+/** Where each value stands in a row. The columns after `excess` are read only where ties must be broken. */
 export const COLUMN = {
   id: 0,
   lane: 1,
@@ -16,13 +19,16 @@ export const COLUMN = {
   size: 5,
   correlationId: 6,
   createdAt: 7,
+  /** `+` and the size when they were left out, `!` and the size when they are too large to be loaded. */
   headers: 8,
   attempts: 9,
   trace: 10,
-  order: 11,
-  xmin: 12,
-  cmin: 13,
-  ctid: 14,
+  /** What is too large to be loaded, for people; null when nothing is. */
+  excess: 11,
+  order: 12,
+  xmin: 13,
+  cmin: 14,
+  ctid: 15,
 } as const;
 
 /** The hash slice of a row's key; a row without key goes by its id. `collate "C"`: equal means equal bytes. */
@@ -36,18 +42,20 @@ export function laneSql(shape: TableShape, lanes: number): string {
 export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMax: number): string {
   const body = shape.payload.kind === "computed" ? "p.body" : shape.payload.body;
   const inlineMax = Math.min(INLINE_BYTES_MAX, payloadBytesMax);
+  const isInline = `${sizeOf(body)} + ${hasHeaders(shape) ? sizeOf("p.headers") : 0} <= ${inlineMax}`;
   const columns = [
     shape.idText,
     laneSql(shape, lanes),
-    shape.eventType,
-    shape.keyText,
-    `case when octet_length(${body}) <= ${inlineMax} then ${body} end`,
-    sizeSql(shape, body, inlineMax),
-    shape.correlationText,
+    `left(${shape.eventType}, ${TEXT_BYTES_MAX})`,
+    bounded(shape.key, shape.keyText),
+    `case when ${isInline} then ${body} end`,
+    sizeSql(shape, body, isInline),
+    bounded(shape.correlationId, shape.correlationText),
     shape.createdText,
-    headersSql(shape),
+    headersSql(shape, isInline),
     shape.attempts,
-    shape.traceText,
+    bounded(shape.traceText),
+    excessSql(shape),
   ];
   if (!shape.order.unique) {
     columns.push(shape.order.isCreatedAt ? "null" : `${shape.order.column}::text`, "t.xmin", "t.cmin", "t.ctid");
@@ -55,24 +63,61 @@ export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMa
   return columns.join(", ");
 }
 
-/** The table as `t`, with the converted payload as `p` where only the conversion tells its size. */
+/** The table as `t`, with payload and headers as `p` where only a conversion tells their size. */
 export function eventFromSql(shape: TableShape, payloadBytesMax: number): string {
   const { kind, column, body } = shape.payload;
-  if (kind !== "computed") return `${shape.quotedName} t`;
-  // `offset 0` keeps the planner from pulling the conversion up and making it once per mention.
-  const bounded = `case when pg_column_size(${column}) <= ${payloadBytesMax} then ${body} end`;
-  return `${shape.quotedName} t cross join lateral (select ${bounded} as body offset 0) p`;
+  const converted: string[] = [];
+  if (kind === "computed") {
+    converted.push(`case when pg_column_size(${column}) <= ${payloadBytesMax} then ${body} end as body`);
+  }
+  if (hasHeaders(shape)) converted.push(`${shape.headersText} as headers`);
+  if (converted.length === 0) return `${shape.quotedName} t`;
+  // `offset 0` keeps the planner from pulling the conversions up and making them once per mention.
+  return `${shape.quotedName} t cross join lateral (select ${converted.join(", ")} offset 0) p`;
 }
 
-function sizeSql(shape: TableShape, body: string, inlineMax: number): string {
-  const large = `when octet_length(${body}) > ${inlineMax} then octet_length(${body})`;
+/** The payload and the headers of rows that left them out, as far as they may be loaded. */
+export function leftOutColumnsSql(shape: TableShape, payloadBytesMax: number): string {
+  const { body } = shape.payload;
+  const headers = shape.headersText;
+  return `case when octet_length(${body}) <= ${payloadBytesMax} then ${body} end,
+    ${isNull(headers) ? "null" : `case when octet_length(${headers}) <= ${HEADERS_BYTES_MAX} then ${headers} end`}`;
+}
+
+const hasHeaders = ({ headersText }: TableShape): boolean => !isNull(headersText);
+
+const isNull = (text: string): boolean => /^null(::\w+)?$/.test(text);
+
+function sizeOf(text: string): string {
+  return isNull(text) ? "0" : `coalesce(octet_length(${text}), 0)`;
+}
+
+/** `shown` is the same value in a form that need not be a text. */
+function bounded(text: string, shown = text): string {
+  return isNull(text) ? "null" : `case when octet_length(${text}) <= ${TEXT_BYTES_MAX} then ${shown} end`;
+}
+
+function excessSql({ eventType, key, correlationId, traceText }: TableShape): string {
+  const texts = Object.entries({ type: eventType, key, "correlation id": correlationId, trace: traceText }).filter(
+    ([, text]) => !isNull(text),
+  );
+  const parts = texts.map(([name, text]) => {
+    const told = quoteLiteral(tooLarge(name, "#", TEXT_BYTES_MAX));
+    return `case when octet_length(${text}) > ${TEXT_BYTES_MAX} then replace(${told}, '#', octet_length(${text})::text) end`;
+  });
+  const largest = `greatest(${texts.map(([, text]) => `octet_length(${text})`).join(", ")})`;
+  return `case when ${largest} > ${TEXT_BYTES_MAX} then concat_ws('; ', ${parts.join(", ")}) end`;
+}
+
+function sizeSql(shape: TableShape, body: string, isInline: string): string {
+  const large = `when not (${isInline}) then octet_length(${body})`;
   if (shape.payload.kind !== "computed") return `case ${large} end`;
   const { column } = shape.payload;
   return `case when p.body is null and ${column} is not null then pg_column_size(${column}) ${large} end`;
 }
 
-function headersSql({ headersText }: TableShape): string {
-  if (headersText === "null") return "null";
-  return `case when octet_length(${headersText}) <= ${HEADERS_BYTES_MAX} then ${headersText}
-    else '!' || octet_length(${headersText}) end`;
+function headersSql(shape: TableShape, isInline: string): string {
+  if (!hasHeaders(shape)) return "null";
+  return `case when ${isInline} then p.headers else
+    case when octet_length(p.headers) <= ${HEADERS_BYTES_MAX} then '+' else '!' end || octet_length(p.headers) end`;
 }

@@ -43,12 +43,35 @@ test("a payload that was left out is loaded, or is a fault when it is too large"
   const leftOut = [...row({ size: "900" })];
   leftOut[COLUMN.payload] = null;
   assert.equal(reader.bytesToLoad(leftOut), 900);
-  assert.equal(reader.read(leftOut, "loaded", null).payload.toString(), "loaded");
+  assert.equal(reader.read(leftOut, { payload: "loaded", headers: null }, null).payload.toString(), "loaded");
   leftOut[COLUMN.size] = "1001";
   assert.equal(reader.bytesToLoad(leftOut), 0);
   const { fault, payload } = reader.read(leftOut, null, null);
   assert.deepEqual([fault?.code, payload.length], ["EVENT_TOO_LARGE", 0]);
   assert.match(fault?.reason ?? "", /Row 1.*1001 bytes.*1000/);
+});
+
+test("H1 headers that were left out are loaded, and a part that is too large is a fault", () => {
+  const reader = new EventReader(options);
+  const leftOut = [...row({ size: "10", headers: "+900" })];
+  leftOut[COLUMN.payload] = null;
+  assert.equal(reader.bytesToLoad(leftOut), 910);
+  const loaded = reader.read(leftOut, { payload: "{}", headers: '{"a":"b"}' }, null);
+  assert.deepEqual([loaded.payload.toString(), loaded.headers, loaded.fault], ["{}", { a: "b" }, null]);
+  const excessive = [...row({})];
+  excessive[COLUMN.excess] = "the key has 9000 bytes, more than the 8192 that are allowed";
+  const { fault } = reader.read(excessive, null, null);
+  assert.deepEqual([fault?.code, fault?.reason], ["EVENT_TOO_LARGE", `Row 1: ${excessive[COLUMN.excess]}`]);
+});
+
+test("H1 all parts of a row count for the size of a page", () => {
+  const reader = new EventReader(options);
+  const small = reader.bytesOf(row({}));
+  for (const part of ["key", "type", "correlationId", "headers", "trace"] as const) {
+    const wide = [...row({})];
+    wide[COLUMN[part]] = "x".repeat(500);
+    assert.ok(reader.bytesOf(wide) >= small + 500, part);
+  }
 });
 
 test("an event without a type or with unreadable headers has a fault that names its row", () => {

@@ -13,6 +13,13 @@ interface ReaderOptions {
   readonly isBytea: boolean;
 }
 
+/** What rows leave out for its size, each null where it is not there or may not be loaded. */
+export interface LeftOut {
+  readonly payload: string | null;
+  readonly headers: string | null;
+}
+
+const TEXTS = [COLUMN.id, COLUMN.type, COLUMN.key, COLUMN.correlationId, COLUMN.headers, COLUMN.trace] as const;
 const NO_BYTES = Buffer.alloc(0);
 const NO_HEADERS: Headers = Object.freeze({});
 
@@ -24,26 +31,34 @@ export class EventReader {
     this.#options = options;
   }
 
-  /** The size of a payload that the row leaves out and that must be loaded; 0 when there is nothing to load. */
+  get payloadBytesMax(): number {
+    return this.#options.payloadBytesMax;
+  }
+
+  /** The size of payload and headers that the row leaves out and that must be loaded; 0 when there is nothing to load. */
   bytesToLoad(row: Row): number {
-    const size = row[COLUMN.size];
-    if (size == null) return 0;
-    return Number(size) <= this.#options.payloadBytesMax ? Number(size) : 0;
+    const size = Number(row[COLUMN.size] ?? 0);
+    const headers = row[COLUMN.headers];
+    const headersBytes = headers?.startsWith("+") ? Number(headers) : 0;
+    return (size <= this.#options.payloadBytesMax ? size : 0) + headersBytes;
   }
 
-  /** About as many bytes as the event will hold; exact where the payload is ASCII or bytea. */
+  /** About as many bytes as the event will hold, all of its parts together. */
   bytesOf(row: Row): number {
+    let bytes = this.bytesToLoad(row);
+    for (const column of TEXTS) bytes += 2 * (row[column]?.length ?? 0);
     const text = row[COLUMN.payload];
-    if (text == null) return this.bytesToLoad(row);
-    return this.#options.isBytea ? text.length >> 1 : text.length;
+    if (text == null) return bytes;
+    return bytes + (this.#options.isBytea ? text.length >> 1 : text.length);
   }
 
-  /** `loaded` is the payload that the row leaves out; `failures` counts what a hold knows. */
-  read(row: Row, loaded: string | null, failures: number | null): ClaimedEvent {
-    const text = row[COLUMN.payload] ?? loaded;
+  /** `loaded` is what the row leaves out; `failures` counts what a hold knows. */
+  read(row: Row, loaded: LeftOut | null, failures: number | null): ClaimedEvent {
+    const text = row[COLUMN.payload] ?? loaded?.payload ?? null;
     let fault = this.#fault(row, text === null);
     let headers = NO_HEADERS;
-    const headersText = row[COLUMN.headers];
+    const stored = row[COLUMN.headers];
+    const headersText = stored?.startsWith("+") ? loaded?.headers : stored;
     if (headersText != null) {
       try {
         headers = readHeaders(headersText, this.#options.headersMax);
@@ -75,6 +90,8 @@ export class EventReader {
       const limit = `more than the ${this.#options.payloadBytesMax} that are allowed`;
       return { code: "EVENT_TOO_LARGE", reason: `Row ${row[COLUMN.id]}: the payload has ${size} bytes, ${limit}` };
     }
+    const excess = row[COLUMN.excess];
+    if (excess != null) return { code: "EVENT_TOO_LARGE", reason: `Row ${row[COLUMN.id]}: ${excess}` };
     if (row[COLUMN.type]) return null;
     return { code: "EVENT_UNREADABLE", reason: `Row ${row[COLUMN.id]} has no event type` };
   }

@@ -1,13 +1,13 @@
 import type { ClaimedEvent } from "../../ports/queue-store.ts";
 import { quoteArray } from "../../postgres/identifiers.ts";
 import type { Row, Session } from "../../postgres/session.ts";
-import { COLUMN } from "./event-columns.ts";
-import type { EventReader } from "./event-reader.ts";
+import { COLUMN, leftOutColumnsSql } from "./event-columns.ts";
+import type { EventReader, LeftOut } from "./event-reader.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /**
- * How many of the rows make a page: at most `rowsMax`, and no more once `bytesMax` of payload are reached, whether it
- * came with the row or has still to be loaded. At least one, if there is one.
+ * How many of the rows make a page: at most `rowsMax`, and no more once `bytesMax` are reached, whether they came with
+ * the row or have still to be loaded. At least one, if there is one.
  */
 export function rowsThatFit(rows: readonly Row[], rowsMax: number, bytesMax: number, reader: EventReader): number {
   let bytes = 0;
@@ -18,7 +18,7 @@ export function rowsThatFit(rows: readonly Row[], rowsMax: number, bytesMax: num
   return Math.min(rows.length, rowsMax);
 }
 
-/** Events from rows, with the payloads that the rows left out for their size. */
+/** Events from rows, with the payloads and headers that the rows left out for their size. */
 export async function readEvents(
   session: Session,
   shape: TableShape,
@@ -27,15 +27,20 @@ export async function readEvents(
   failuresOf: (row: Row) => number | null = () => null,
 ): Promise<ClaimedEvent[]> {
   const ids = rows.filter((row) => reader.bytesToLoad(row) > 0).map((row) => row[COLUMN.id] ?? "");
-  const loaded = ids.length === 0 ? null : await load(session, shape, ids);
+  const loaded = ids.length === 0 ? null : await load(session, shape, ids, reader.payloadBytesMax);
   return rows.map((row) => reader.read(row, loaded?.get(row[COLUMN.id] ?? "") ?? null, failuresOf(row)));
 }
 
 /** In the transaction of the run, hence from its snapshot: the rows are there. */
-async function load(session: Session, shape: TableShape, ids: readonly string[]): Promise<Map<string, string>> {
+async function load(
+  session: Session,
+  shape: TableShape,
+  ids: readonly string[],
+  payloadBytesMax: number,
+): Promise<Map<string, LeftOut>> {
   const rows = await session.rows(
-    `select ${shape.idText}, ${shape.payload.body} from ${shape.quotedName} t
+    `select ${shape.idText}, ${leftOutColumnsSql(shape, payloadBytesMax)} from ${shape.quotedName} t
      where ${shape.id} = any(${quoteArray(ids)}::${shape.idType}[])`,
   );
-  return new Map(rows.map((row) => [row[0] ?? "", row[1] ?? ""]));
+  return new Map(rows.map((row) => [row[0] ?? "", { payload: row[1] ?? null, headers: row[2] ?? null }]));
 }

@@ -25,6 +25,9 @@ interface RunParts {
   readonly leave: () => void;
 }
 
+/** Rows that are fetched at a time, however small they may be: each of them can be as large as a row in a page may be. */
+const FETCH_ROWS_MAX = 500;
+
 /**
  * A cursor in one snapshot. DECLARE and FETCH rather than the protocol's portals: only a declared cursor is planned for
  * its first rows, each FETCH has a timeout of its own, and large payloads can be loaded between two of them.
@@ -88,7 +91,8 @@ export class PostgresRun implements Run {
   async #fill(rowsMax: number): Promise<void> {
     const { unique } = this.#parts.shape.order;
     // One row more than a page shows whether the page's last group goes on.
-    const wanted = (unique ? rowsMax : rowsMax + 1) - this.#rest.length;
+    const most = unique ? Math.min(rowsMax, FETCH_ROWS_MAX) : rowsMax + 1;
+    const wanted = most - this.#rest.length;
     let rows: Row[] = this.#rest;
     if (!this.#exhausted && wanted > 0) {
       const fetched = await this.#fetch(wanted);

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../core/errors.ts";
 import type { Headers } from "../../core/event.ts";
+import { eventBytes } from "../../core/event-size.ts";
 import type { ClaimedEvent, PipelineSpec } from "../../ports/queue-store.ts";
 import { listOf, numberOf, type Reply, textOf, textOrNull } from "./redis-replies.ts";
 
@@ -16,10 +17,12 @@ export interface EventHead {
   /** Null when what is stored is no object of texts. */
   readonly headers: Headers | null;
   readonly correlationId: string | null;
+  /** What is too large to be loaded, for people; '' when nothing is. */
+  readonly excess: string;
 }
 
 export function headOf(reply: Reply): EventHead {
-  const [id, sequence, lane, type, key, bytes, created, headers, correlationId] = listOf(reply);
+  const [id, sequence, lane, type, key, bytes, created, headers, correlationId, excess] = listOf(reply);
   return {
     id: textOf(id),
     sequence: textOf(sequence),
@@ -30,14 +33,19 @@ export function headOf(reply: Reply): EventHead {
     createdMs: numberOf(created),
     headers: headersOf(textOf(headers)),
     correlationId: textOrNull(correlationId),
+    excess: textOf(excess),
   };
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 type Limits = Pick<PipelineSpec, "headersMax" | "payloadBytesMax">;
 
-/** A payload that is too large is never loaded. */
-export function loadedBytes({ bytes }: EventHead, { payloadBytesMax }: Limits): number {
-  return bytes > payloadBytesMax ? 0 : bytes;
+/** What the event takes, all of its parts together. A payload that is too large is never loaded. */
+export function loadedBytes(head: EventHead, { payloadBytesMax }: Limits): number {
+  const { bytes, createdMs: _, headers, ...texts } = head;
+  const size = eventBytes({ ...texts, headers: headers ?? {}, payload: NO_BYTES, createdAt: null });
+  return size + (bytes > payloadBytesMax ? 0 : bytes);
 }
 
 /** What is no proper event is shown without what makes it improper: the engine buries it with the reason. */
@@ -58,11 +66,15 @@ export function claimedEvent(head: EventHead, payload: Buffer, failures: number,
   };
 }
 
-function faultOf({ bytes, headers }: EventHead, { headersMax, payloadBytesMax }: Limits): ClaimedEvent["fault"] {
+function faultOf(
+  { bytes, excess, headers }: EventHead,
+  { headersMax, payloadBytesMax }: Limits,
+): ClaimedEvent["fault"] {
   if (headers === null) return fault("EVENT_UNREADABLE", "The headers are no JSON object of texts.");
   if (bytes > payloadBytesMax) {
     return fault("EVENT_TOO_LARGE", `The payload has ${bytes} bytes; the limit is ${payloadBytesMax}.`);
   }
+  if (excess !== "") return fault("EVENT_TOO_LARGE", excess.replace(/^t/, "T"));
   const count = Object.keys(headers).length;
   if (count <= headersMax) return null;
   return fault("EVENT_TOO_LARGE", `The event has ${count} headers; the limit is ${headersMax}.`);

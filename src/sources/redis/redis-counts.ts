@@ -10,7 +10,6 @@ const COUNT_EVENTS = 1_000;
 const UNROUTED_COUNT_MAX = 1_000;
 
 interface Looked {
-  readonly heads: readonly EventHead[];
   readonly looked: number;
   readonly isEnd: boolean;
   readonly total: number;
@@ -18,20 +17,24 @@ interface Looked {
   readonly nowMs: number;
 }
 
-/** Looks at the first of what waits, some at a time, so that nobody else waits long. */
-async function lookAtFirst(link: RedisLink, pipeline: string, lanes: number): Promise<Looked> {
-  const heads: EventHead[] = [];
+/** Looks at the first of what waits, some at a time, so that nobody else waits long and nothing is kept. */
+async function lookAtFirst(
+  link: RedisLink,
+  pipeline: string,
+  lanes: number,
+  visit: (head: EventHead) => void,
+): Promise<Looked> {
   let after = "0";
   for (let looked = 0; ; ) {
     const args = [pipeline, lanes, after, COUNT_EVENTS];
     const reply = listOf((await link.run("reads", "counting what waits", countScript, args)) as Reply);
-    const [next, count, rows, total, dead, nowMs] = reply;
+    const [next, count, end, rows, total, dead, nowMs] = reply;
     after = textOf(next);
     looked += numberOf(count);
-    heads.push(...listOf(rows).map(headOf));
-    const isEnd = numberOf(count) < COUNT_EVENTS;
+    for (const row of listOf(rows)) visit(headOf(row));
+    const isEnd = numberOf(end) === 1;
     if (!isEnd && looked < BACKLOG_EXACT_MAX) continue;
-    return { heads, looked, isEnd, total: numberOf(total), dead: numberOf(dead), nowMs: numberOf(nowMs) };
+    return { looked, isEnd, total: numberOf(total), dead: numberOf(dead), nowMs: numberOf(nowMs) };
   }
 }
 
@@ -41,13 +44,17 @@ export async function countBacklog(
   lanes: number,
   isMine: (head: EventHead) => boolean,
 ): Promise<Backlog> {
-  const { dead, heads, isEnd, looked, nowMs, total } = await lookAtFirst(link, pipeline, lanes);
-  const waiting = heads.filter(isMine);
-  const [oldest] = waiting;
+  let waiting = 0;
+  let oldestMs: number | null = null;
+  const { dead, isEnd, looked, nowMs, total } = await lookAtFirst(link, pipeline, lanes, (head) => {
+    if (!isMine(head)) return;
+    waiting += 1;
+    oldestMs ??= head.createdMs;
+  });
   return {
-    pending: isEnd ? waiting.length : Math.round((waiting.length / looked) * Math.max(total, looked)),
+    pending: isEnd ? waiting : Math.round((waiting / looked) * Math.max(total, looked)),
     isEstimate: !isEnd,
-    oldestAgeMs: oldest === undefined ? null : Math.max(0, nowMs - oldest.createdMs),
+    oldestAgeMs: oldestMs === null ? null : Math.max(0, nowMs - oldestMs),
     dead,
   };
 }
@@ -69,10 +76,10 @@ export async function countUnrouted(
   if (filters.some((filter) => filter === undefined || filter === null)) return [];
   const matchers = filters.map((filter) => typeMatcher(filter ?? null));
   const counts = new Map<string, number>();
-  for (const head of (await lookAtFirst(link, pipeline, lanes)).heads) {
-    if (matchers.some((takes) => takes(head))) continue;
+  await lookAtFirst(link, pipeline, lanes, (head) => {
+    if (matchers.some((takes) => takes(head))) return;
     counts.set(head.type, Math.min(UNROUTED_COUNT_MAX, (counts.get(head.type) ?? 0) + 1));
-  }
+  });
   return [...counts].map(([type, count]) => ({ type, count }));
 }
 

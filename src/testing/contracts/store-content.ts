@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { TEXT_BYTES_MAX } from "../../core/event-size.ts";
 import type { TypeFilter } from "../../ports/queue-store.ts";
 import { until } from "./contract-case.ts";
 import { type Stage, storeCases } from "./store-stage.ts";
@@ -106,6 +107,37 @@ export const contentCases = storeCases([
       assert.equal(large.fault?.code, "EVENT_TOO_LARGE");
       assert.equal(large.payload.length, 0);
       assert.equal(small?.fault, null);
+    },
+  ],
+
+  [
+    "H1 wide headers arrive whole, and count for the size of a page",
+    async (stage) => {
+      const headers = { a: "x".repeat(100_000), b: "é".repeat(20_000) };
+      await stage.write("a1 b1 c1 d1", { headers });
+      const owner = await stage.own();
+      await owner.inRun(async (run) => {
+        const page = await run.next(10, 150_000);
+        assert.ok(page.length >= 1 && page.length <= 2, `${page.length} events with 140,000 bytes each in 150,000`);
+        assert.deepEqual(page[0]?.headers, headers);
+        assert.equal(page[0]?.fault, null);
+      });
+    },
+    ({ headers }) => headers,
+  ],
+
+  [
+    "H1 an event whose key, type or correlation id is beyond its limit is shown with a fault and without it",
+    async (stage) => {
+      const owner = await stage.own();
+      const wide = "x".repeat(TEXT_BYTES_MAX + 1);
+      await stage.write("a1", { key: wide });
+      await stage.write("b1", { key: "x".repeat(TEXT_BYTES_MAX) });
+      const events = await owner.read();
+      const [large, small] = ["a1", "b1"].map((name) => events.find(({ id }) => id === stage.id(name)));
+      assert.deepEqual([large?.fault?.code, large?.key], ["EVENT_TOO_LARGE", null]);
+      assert.match(large?.fault?.reason ?? "", /key has 8193 bytes, more than the 8192/);
+      assert.deepEqual([small?.fault, small?.key?.length], [null, TEXT_BYTES_MAX]);
     },
   ],
 

@@ -242,7 +242,7 @@ function limitsOf(random: SeededRandom, isCalm: boolean): Partial<Limits> {
     batchSize: random.pick([1, 2, 3, 5, 10, 50]),
     publishesPerLane: random.int(isCalm ? 2 : 1, 3),
     inFlightEventsMax: random.pick(isCalm ? [20, 100] : [2, 5, 20, 100]),
-    inFlightBytesMax: random.pick(isCalm ? [10_000] : [30, 200, 10_000]),
+    inFlightBytesMax: random.pick(isCalm ? [20_000] : [100, 600, 20_000]),
     keyQueueMax: random.pick(isCalm ? [1, 2] : [1, 2, 5, 50]),
     pageRows: random.pick([1, 2, 3, 10, 100]),
     runRowsMax: random.pick([2, 5, 20, 1_000]),

@@ -1,4 +1,5 @@
 import { isRelayError } from "../../../core/errors.ts";
+import { eventBytes } from "../../../core/event-size.ts";
 import type { ClaimedEvent, LaneState, Run, RunRequest } from "../../../ports/queue-store.ts";
 import type { WindowRow } from "./lane-window.ts";
 import type { LogPass } from "./log-kind.ts";
@@ -106,7 +107,7 @@ export class LogRun<Segment> implements Run {
     this.#again ??= await this.#leftOver();
     let count = 0;
     let size = 0;
-    while (count < this.#again.length && count < rows && size < bytes) size += this.#again[count++]!.payload.length;
+    while (count < this.#again.length && count < rows && size < bytes) size += eventBytes(this.#again[count++]!);
     return this.#again.splice(0, count);
   }
 

@@ -4,8 +4,8 @@ import { displayTable, quoteArray } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
 import type { Row } from "../../../postgres/session.ts";
 import { statement } from "../../../postgres/transaction.ts";
-import { COLUMN } from "../event-columns.ts";
-import { EventReader } from "../event-reader.ts";
+import { COLUMN, leftOutColumnsSql } from "../event-columns.ts";
+import { EventReader, type LeftOut } from "../event-reader.ts";
 import type { LogPlace, LogRow } from "../log/log-kind.ts";
 import { rowsThatFit } from "../payload-loader.ts";
 import { type Difference, keyOf } from "./difference.ts";
@@ -151,13 +151,14 @@ export class TailReader {
     });
   }
 
-  async #load(positions: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const { position, events } = this.#scope.shape;
+  async #load(positions: readonly string[]): Promise<ReadonlyMap<string, LeftOut>> {
+    const { payloadBytesMax, shape } = this.#scope;
+    const { position, events } = shape;
     const rows = await this.#rows(
-      `select ${position}, ${events.payload.body} from ${tableSql(this.#scope)}
+      `select ${position}, ${leftOutColumnsSql(events, payloadBytesMax)} from ${tableSql(this.#scope)}
        where ${position} = any(${quoteArray(positions)}::bigint[])`,
     );
-    const loaded = new Map(rows.map((row) => [row[0] ?? "", row[1] ?? ""]));
+    const loaded = new Map(rows.map((row) => [row[0] ?? "", { payload: row[1] ?? null, headers: row[2] ?? null }]));
     const gone = positions.find((it) => !loaded.has(it));
     if (gone === undefined) return loaded;
     const what = `Row ${gone} of ${displayTable(events.name)} vanished while it was read; the next reading passes it.`;

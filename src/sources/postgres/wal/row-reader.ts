@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../../core/errors.ts";
 import type { Headers } from "../../../core/event.ts";
+import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event-size.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { isoTime } from "../event-reader.ts";
 import { HeadersError, readHeaders } from "../headers.ts";
@@ -20,6 +21,16 @@ const NULL = 110; // n
 const UNCHANGED = 117; // u
 /** Beyond the limit an event is dead at once; its payload goes with it for a replay, unless it is larger than this. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Parts that are not kept beyond a limit; such an event is a dead letter. */
+const BOUNDS = {
+  type: { name: "type", bytesMax: TEXT_BYTES_MAX },
+  key: { name: "key", bytesMax: TEXT_BYTES_MAX },
+  correlationId: { name: "correlation id", bytesMax: TEXT_BYTES_MAX },
+  traceparent: { name: "trace", bytesMax: TEXT_BYTES_MAX },
+  tracestate: { name: "trace", bytesMax: TEXT_BYTES_MAX },
+  headers: { name: "headers", bytesMax: HEADERS_BYTES_MAX },
+} as const;
 
 /** Turns the rows of one table, as the log has them, into events: with a fault when they are none, never an exception. */
 export class RowReader {
@@ -66,10 +77,12 @@ export class RowReader {
   read(buffer: Buffer, at: number, place: () => string): ClaimedEvent {
     this.#measure(buffer, at);
     const id = this.#text(buffer, this.#at.id);
-    const type = this.#text(buffer, this.#at.type) ?? "";
+    const type = this.#bounded(buffer, "type") ?? "";
     const payload = this.#payload(buffer);
     const createdAt = this.#text(buffer, this.#at.createdAt);
     let fault = this.#fault(id, type, payload);
+    const excess = this.#excess();
+    if (excess !== null && id !== null) fault = { code: "EVENT_TOO_LARGE", reason: `Row ${id}: ${excess}` };
     let headers = NO_HEADERS;
     try {
       headers = this.#headers(buffer, id ?? "");
@@ -81,10 +94,10 @@ export class RowReader {
       id: id ?? place(),
       lane: 0,
       type,
-      key: this.#text(buffer, this.#at.key),
+      key: this.#bounded(buffer, "key"),
       payload: fault !== null && payload.length > KEPT_BYTES_MAX ? NO_BYTES : payload,
       headers,
-      correlationId: this.#text(buffer, this.#at.correlationId),
+      correlationId: this.#bounded(buffer, "correlationId"),
       createdAt: createdAt === null ? null : isoTime(createdAt),
       failures: 0,
       fault,
@@ -113,6 +126,25 @@ export class RowReader {
     return start < 0 ? null : buffer.toString("utf8", start, this.#ends[column]);
   }
 
+  #sizeOf(column: number): number {
+    return column < 0 || this.#starts[column]! < 0 ? 0 : this.#ends[column]! - this.#starts[column]!;
+  }
+
+  /** Null also where it is too large to be kept. */
+  #bounded(buffer: Buffer, part: keyof typeof BOUNDS): string | null {
+    const column = this.#at[part];
+    return this.#sizeOf(column) <= BOUNDS[part].bytesMax ? this.#text(buffer, column) : null;
+  }
+
+  #excess(): string | null {
+    const parts = (Object.keys(BOUNDS) as (keyof typeof BOUNDS)[]).flatMap((part) => {
+      const bytes = this.#sizeOf(this.#at[part]);
+      const { name, bytesMax } = BOUNDS[part];
+      return bytes > bytesMax ? [tooLarge(name, bytes, bytesMax)] : [];
+    });
+    return parts.length === 0 ? null : parts.join("; ");
+  }
+
   /** The one copy out of the socket's buffer. */
   #payload(buffer: Buffer): Buffer {
     const column = this.#at.payload;
@@ -126,8 +158,8 @@ export class RowReader {
   }
 
   #headers(buffer: Buffer, id: string): Headers {
-    const stored = this.#text(buffer, this.#at.headers);
-    const parent = this.#text(buffer, this.#at.traceparent);
+    const stored = this.#bounded(buffer, "headers");
+    const parent = this.#bounded(buffer, "traceparent");
     if (stored === null && parent === null && this.#extras.length === 0 && !this.#parts.hasIdHeader) return NO_HEADERS;
     const own = stored === null ? NO_HEADERS : readHeaders(stored, this.#limits.headersMax);
     const entries: [string, string][] = [];
@@ -138,7 +170,7 @@ export class RowReader {
     }
     if (parent !== null && parent !== "" && !Object.hasOwn(own, "traceparent")) {
       entries.push(["traceparent", parent]);
-      const state = this.#text(buffer, this.#at.tracestate);
+      const state = this.#bounded(buffer, "tracestate");
       if (state) entries.push(["tracestate", state]);
     }
     // What the headers say themselves wins. By entries, since one may be called __proto__.

@@ -1,10 +1,11 @@
+import { eventBytes } from "../../../core/event-size.ts";
 import type { LogRow } from "../log/log-kind.ts";
 import type { WalSegment } from "./wal-place.ts";
 
 /** What may wait here unread; beyond it nothing more is taken from the socket. */
 const ROWS_MAX = 4_000;
 const BYTES_MAX = 8 * 1024 * 1024;
-/** What a row weighs besides its payload. */
+/** What a row weighs besides its event. */
 const ROW_BYTES = 400;
 
 /** Rows that have arrived and were not asked for yet, in order. */
@@ -32,16 +33,16 @@ export class WalBuffer {
 
   add(row: LogRow<WalSegment>): void {
     this.#rows.push(row);
-    this.#bytes += row.event.payload.length + ROW_BYTES;
+    this.#bytes += eventBytes(row.event) + ROW_BYTES;
   }
 
-  /** At most `rows`, and no more after `bytes` of payload are reached. */
+  /** At most `rows`, and no more after `bytes` are reached. */
   take(rows: number, bytes: number): readonly LogRow<WalSegment>[] {
     const start = this.#first;
     let end = start;
     let size = 0;
     while (end < this.#rows.length && end - start < rows && (size < bytes || end === start)) {
-      size += this.#rows[end]!.event.payload.length;
+      size += eventBytes(this.#rows[end]!.event);
       end += 1;
     }
     const taken = this.#rows.slice(start, end);

@@ -1,3 +1,8 @@
+import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event-size.ts";
+
+/** Heads of events that one script returns at most, in bytes, and some more. */
+const SCAN_BYTES_MAX = 1024 * 1024;
+
 /**
  * What every script of a relay begins with. All keys of an outbox begin with the same name in braces, so they are on
  * one node of a cluster; that name is the only key which is passed. `of_lane` puts the lane first, because a pipeline's
@@ -66,10 +71,33 @@ local is_ours = lane_row[1] == ARGV[3] and lane_row[2] == ARGV[4]
 /** An event as the reader expects it: id, sequence, lane, then what was packed at its append. */
 export const HEADS = `
 local function head_row(id, sequence, head, lane)
-  return {id, sequence, lane, head.type, head.key, head.size, head.created, head.headers, head.correlation}
+  local excess = {}
+  local function bounded(text, what, bytes_max)
+    if not text or #text <= bytes_max then return text end
+    excess[#excess + 1] = string.gsub(what, '#', tostring(#text))
+    return false
+  end
+  local key = bounded(head.key, '${tooLarge("key", "#", TEXT_BYTES_MAX)}', ${TEXT_BYTES_MAX})
+  local correlation = bounded(head.correlation, '${tooLarge("correlation id", "#", TEXT_BYTES_MAX)}', ${TEXT_BYTES_MAX})
+  local headers = bounded(head.headers, '${tooLarge("headers", "#", HEADERS_BYTES_MAX)}', ${HEADERS_BYTES_MAX}) or ''
+  local kind = bounded(head.type, '${tooLarge("type", "#", TEXT_BYTES_MAX)}', ${TEXT_BYTES_MAX})
+    or string.sub(head.type or '', 1, ${TEXT_BYTES_MAX})
+  return {id, sequence, lane, kind, key, head.size, head.created, headers, correlation, table.concat(excess, '; ')}
 end
-local function read_heads(ids)
-  if #ids == 0 then return {} end
-  return redis.call('HMGET', heads, unpack(ids))
+-- Some at a time, and no more once so many bytes were met: of members and their scores, one after the other.
+local function each_head(found, visit)
+  local seen, bytes = 0, 0
+  while 2 * seen < #found and bytes < ${SCAN_BYTES_MAX} do
+    local first, ids = seen, {}
+    for i = first + 1, math.min(first + 20, #found / 2) do ids[#ids + 1] = found[2 * i - 1] end
+    for i, packed in ipairs(redis.call('HMGET', heads, unpack(ids))) do
+      seen = seen + 1
+      if packed then
+        bytes = bytes + #packed
+        visit(ids[i], found[2 * (first + i)], cmsgpack.unpack(packed))
+      end
+    end
+  end
+  return seen
 end
 `;

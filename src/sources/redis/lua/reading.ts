@@ -33,56 +33,54 @@ for i = 7, #ARGV do
     parked = redis.call('HLEN', of_lane('parked', lane)) > 0 and of_lane('parked', lane)}
 end
 local found = redis.call('ZRANGEBYSCORE', pending, '(' .. ARGV[4], ARGV[5], 'WITHSCORES', 'LIMIT', 0, ARGV[6])
-local ids = {}
-for i = 1, #found, 2 do ids[#ids + 1] = found[i] end
 local rows, parked = {}, {}
-for i, packed in ipairs(read_heads(ids)) do
-  local head = packed and cmsgpack.unpack(packed)
-  local lane = head and head.hash % lane_count
-  local of = head and wanted[lane]
-  if of then
-    if of.parked and head.key and redis.call('HEXISTS', of.parked, head.key) == 1 then
-      parked[#parked + 1] = head.key
-    elseif not (of.holds and redis.call('HEXISTS', of.holds, ids[i]) == 1) then
-      rows[#rows + 1] = head_row(ids[i], found[2 * i], head, lane)
-    end
+local seen = each_head(found, function(id, sequence, head)
+  local lane = head.hash % lane_count
+  local of = wanted[lane]
+  if not of then return end
+  if of.parked and head.key and redis.call('HEXISTS', of.parked, head.key) == 1 then
+    parked[#parked + 1] = head.key
+  elseif not (of.holds and redis.call('HEXISTS', of.holds, id) == 1) then
+    rows[#rows + 1] = head_row(id, sequence, head, lane)
   end
-end
-return {'page', found[#found] or ARGV[5], #ids < tonumber(ARGV[6]) and 1 or 0, rows, parked}
+end)
+local is_end = 2 * seen == #found and seen < tonumber(ARGV[6])
+return {'page', found[2 * seen] or ARGV[5], is_end and 1 or 0, rows, parked}
 `);
 
 /**
  * What waits, for a count. ARGV: pipeline, the number of lanes, the sequence behind which it begins, how many events are
- * looked at. Leaves out what is parked behind a dead letter. Returns where it stopped, how many were looked at, the events.
+ * looked at. Leaves out what is parked behind a dead letter. Returns where it stopped, how many were looked at, whether that is the end, the events.
  */
 export const countScript = script(`${PRELUDE}${HEADS}
 local lane_count = tonumber(ARGV[2])
 local found = redis.call('ZRANGEBYSCORE', pending, '(' .. ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
-local ids, stops, rows = {}, {}, {}
+local stops, rows = {}, {}
 for lane = 0, lane_count - 1 do stops[lane] = redis.call('HLEN', of_lane('stopped', lane)) > 0 end
-for i = 1, #found, 2 do ids[#ids + 1] = found[i] end
-for i, packed in ipairs(read_heads(ids)) do
-  local head = packed and cmsgpack.unpack(packed)
-  local lane = head and head.hash % lane_count
-  local is_stopped = head and head.key and stops[lane] and redis.call('HEXISTS', of_lane('stopped', lane), head.key) == 1
-  if head and not is_stopped then rows[#rows + 1] = head_row(ids[i], found[2 * i], head, lane) end
-end
-return {found[#found] or ARGV[3], #ids, rows, redis.call('ZCARD', pending), redis.call('HLEN', dead_letters), now}
+local seen = each_head(found, function(id, sequence, head)
+  local lane = head.hash % lane_count
+  local is_stopped = head.key and stops[lane] and redis.call('HEXISTS', of_lane('stopped', lane), head.key) == 1
+  if not is_stopped then rows[#rows + 1] = head_row(id, sequence, head, lane) end
+end)
+local is_end = 2 * seen == #found and seen < tonumber(ARGV[4])
+return {found[2 * seen] or ARGV[3], seen, is_end and 1 or 0, rows, redis.call('ZCARD', pending), redis.call('HLEN', dead_letters), now}
 `);
 
 /**
  * Held events by id. ARGV: pipeline, lane, ids. Returns the heads of those that are due with their failures, and the ids
- * of those that wait no longer. One that is dead waits for a person: it is neither.
+ * of those that wait no longer. One that is dead waits for a person: it is neither, and so is what makes too much at
+ * once, which stays due.
  */
 export const claimHeadsScript = script(`${PRELUDE}${HOLDS}${HEADS}
 local lane = ARGV[2]
-local due, gone = {}, {}
+local due, gone, bytes = {}, {}, 0
 for i = 3, #ARGV do
   local id = ARGV[i]
   local sequence, hold = redis.call('ZSCORE', pending, id), read_hold(lane, id)
   if sequence then
     local packed = redis.call('HGET', heads, id)
-    if packed and (not hold or hold.due and hold.due <= now) then
+    if packed and (not hold or hold.due and hold.due <= now) and bytes < 4194304 then
+      bytes = bytes + #packed
       due[#due + 1] = {head_row(id, sequence, cmsgpack.unpack(packed), tonumber(lane)), hold and hold.attempts or 0}
     end
   elseif not (hold and hold.state == 'dead') or redis.call('HEXISTS', dead_letters, id) == 0 then
