@@ -51,7 +51,7 @@ const sequenceTable: Flavour = {
   title: "a table with a sequence and text",
   capabilities: { payloads: "text", headers: true },
   table: "outbox_events",
-  create: `(id uuid primary key, seq bigint generated always as identity, type text, key varchar(200), body text,
+  create: `(id uuid primary key, seq bigint generated always as identity, type text, key varchar(20000), body text,
       metadata json, correlation_id varchar(50), created_at timestamp default now(), processed_at timestamp)`,
   insert: ["id", "type", "key", "body", "metadata", "correlation_id"],
   id: "id",
