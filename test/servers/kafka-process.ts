@@ -14,6 +14,8 @@ export type KafkaProcessOptions = {
   /** More arguments for the format of the data folder, for instance `--add-scram`. */
   readonly formatArguments?: readonly string[];
   readonly onDisk?: boolean;
+  /** Keep everything in this folder instead, for instance on a small disk. */
+  readonly within?: string;
   /** A heap of a gigabyte and the optimizing compiler, as a benchmark wants. The default is small and starts fast. */
   readonly fast?: boolean;
 };
@@ -21,6 +23,8 @@ export type KafkaProcessOptions = {
 /** One Kafka process with a folder of its own; what it listens on is up to its properties. */
 export type KafkaProcess = ServerProcess & {
   readonly pid: number | undefined;
+  /** False once it has ended, by whatever. */
+  readonly isRunning: boolean;
   /** A shutdown in good order, which takes about a second. */
   stop(): Promise<void>;
 };
@@ -31,7 +35,9 @@ const startMsMax = 60_000;
 export async function spawnKafka(
   options: KafkaProcessOptions,
 ): Promise<KafkaProcess & { readonly ready: () => Promise<void> }> {
-  return await createOrDispose(new Server(options, createScratch("kafka", options.onDisk ? "disk" : "memory")));
+  const { onDisk, within } = options;
+  const scratch = createScratch("kafka", within === undefined ? (onDisk ? "disk" : "memory") : { within });
+  return await createOrDispose(new Server(options, scratch));
 }
 
 class Server implements KafkaProcess {
@@ -54,6 +60,10 @@ class Server implements KafkaProcess {
 
   get pid(): number | undefined {
     return this.#child?.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.#running() !== undefined;
   }
 
   async create(): Promise<void> {

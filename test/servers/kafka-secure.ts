@@ -79,6 +79,9 @@ export async function startSecureKafka(options: SecureKafkaOptions = {}): Promis
     get pid() {
       return node.pid;
     },
+    get isRunning() {
+      return node.isRunning;
+    },
     kill: () => node.kill(),
     stop: () => node.stop(),
     restart: () => node.restart(),

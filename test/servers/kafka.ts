@@ -11,8 +11,12 @@ export type KafkaOptions = {
    * for instance. The broker's own connections, administration and readers use another listener and never the proxy.
    */
   readonly advertise?: (port: number) => number | Promise<number>;
+  /** The address that clients connect to. Default: 127.0.0.1. Everything else stays there. */
+  readonly host?: string;
   /** Keep the data on disk, as a benchmark wants. The default is memory, where there is enough. */
   readonly onDisk?: boolean;
+  /** Keep everything in this folder instead, for instance on a small disk. */
+  readonly within?: string;
   /** A heap of a gigabyte and the optimizing compiler, as a benchmark wants. The default is small and starts fast. */
   readonly fast?: boolean;
 };
@@ -45,14 +49,15 @@ export const singleNodeProperties: KafkaProperties = {
 
 export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServer> {
   const [port, innerPort, controllerPort] = [await freePort(), await freePort(), await freePort()];
+  const host = options.host ?? "127.0.0.1";
   const advertisedPort = (await options.advertise?.(port)) ?? port;
   const node = await spawnKafka({
     nodeId: 1,
     properties: {
       "process.roles": "broker,controller",
       "controller.quorum.voters": `1@127.0.0.1:${controllerPort}`,
-      listeners: `CLIENT://127.0.0.1:${port},INNER://127.0.0.1:${innerPort},CONTROLLER://127.0.0.1:${controllerPort}`,
-      "advertised.listeners": `CLIENT://127.0.0.1:${advertisedPort},INNER://127.0.0.1:${innerPort}`,
+      listeners: `CLIENT://${host}:${port},INNER://127.0.0.1:${innerPort},CONTROLLER://127.0.0.1:${controllerPort}`,
+      "advertised.listeners": `CLIENT://${host}:${advertisedPort},INNER://127.0.0.1:${innerPort}`,
       "listener.security.protocol.map": "CLIENT:PLAINTEXT,INNER:PLAINTEXT,CONTROLLER:PLAINTEXT",
       "inter.broker.listener.name": "INNER",
       "controller.listener.names": "CONTROLLER",
@@ -61,6 +66,7 @@ export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServe
     },
     ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),
     ...(options.fast === undefined ? {} : { fast: options.fast }),
+    ...(options.within === undefined ? {} : { within: options.within }),
   });
   const directBrokers = `127.0.0.1:${innerPort}`;
   try {
@@ -70,7 +76,7 @@ export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServe
     throw error;
   }
   return Object.assign(node, {
-    brokers: `127.0.0.1:${advertisedPort}`,
+    brokers: `${host}:${advertisedPort}`,
     directBrokers,
     createTopic: (name: string, topic?: TopicOptions) =>
       withAdmin(directBrokers, (admin) => createTopic(admin, name, topic)),

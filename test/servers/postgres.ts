@@ -18,6 +18,10 @@ export type PostgresOptions = {
   readonly flags?: readonly string[];
   /** Keep the data on disk, as a benchmark wants together with fsync. The default is memory, where there is enough. */
   readonly onDisk?: boolean;
+  /** Keep everything in this folder instead, for instance on a small disk. */
+  readonly within?: string;
+  /** Put before the command, for instance `ip netns exec NAME`: then root itself starts it, under the server's account. */
+  readonly prefix?: readonly string[];
   /** Follow the primary on this port, which must be fresh: both start from the same data folder. */
   readonly standbyOfPort?: number;
 };
@@ -54,7 +58,8 @@ const defaultSettings = [
 ];
 
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
-  const scratch = createScratch("pg", options.onDisk ? "disk" : "memory");
+  const { onDisk, within } = options;
+  const scratch = createScratch("pg", within === undefined ? (onDisk ? "disk" : "memory") : { within });
   return await createOrDispose(new Server(options, scratch, await freePort()));
 }
 
@@ -100,8 +105,10 @@ class Server implements PostgresServer {
   async #launch(): Promise<void> {
     const binary = join(await postgresBinaries(this.version), "postgres");
     const log = openSync(this.#logFile, "a");
-    const child = spawn(binary, ["-D", this.#data, "-p", String(this.port), ...this.#flags()], {
-      ...(await serverAccount()),
+    const command = [binary, "-D", this.#data, "-p", String(this.port), ...this.#flags()];
+    const { program, args, account } = startOf(command, await serverAccount(), this.#options.prefix ?? []);
+    const child = spawn(program, args, {
+      ...account,
       cwd: "/",
       env: { ...process.env, LC_ALL: "C" },
       stdio: ["ignore", log, log],
@@ -203,6 +210,16 @@ class Server implements PostgresServer {
     await freeSharedMemory(this.#data);
     await this.#scratch.remove();
   }
+}
+
+type Account = Awaited<ReturnType<typeof serverAccount>>;
+
+/** A prefix needs the rights of root, so that the account changes behind it. Nothing of it forks: the pid stays. */
+function startOf(command: readonly string[], account: Account, prefix: readonly string[]) {
+  const change =
+    account.uid === undefined ? [] : ["setpriv", `--reuid=${account.uid}`, `--regid=${account.gid}`, "--init-groups"];
+  const [program = "", ...args] = prefix.length === 0 ? command : [...prefix, ...change, ...command];
+  return { program, args, account: prefix.length === 0 ? account : {} };
 }
 
 /** A killed PostgreSQL leaves a small shared memory segment; line 7 of its pid file holds key and id. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { stringify } from "yaml";
 import { cached, cacheFolder } from "../../src/dev/embedded-postgres.ts";
 import { freePort } from "./free-port.ts";
 import { createScratch, signalProcess } from "./scratch.ts";
@@ -46,19 +47,33 @@ async function packageVersion(): Promise<string> {
   return (await candidate()) ?? "none";
 }
 
+export interface PrometheusOptions {
+  /** Scraped every 15 seconds: `host:port` of each. Default: none, it takes what is written to it. */
+  readonly targets?: readonly string[];
+  /** A file with alert rules, read from where it is. */
+  readonly rulesFile?: string;
+}
+
+export interface PrometheusAlert {
+  readonly name: string;
+  readonly state: "pending" | "firing";
+  readonly summary: string;
+}
+
 export interface PrometheusServer extends AsyncDisposable {
   /** Where a remote write goes. */
   readonly writeUrl: string;
   /** The value of each series that the query gives at this moment, by its labels. */
   query(promql: string): Promise<readonly { readonly labels: Record<string, string>; readonly value: number }[]>;
+  alerts(): Promise<readonly PrometheusAlert[]>;
 }
 
-/** A private Prometheus that scrapes nothing and takes what is written to it. */
-export async function startPrometheus(): Promise<PrometheusServer> {
+/** A private Prometheus on 127.0.0.1. */
+export async function startPrometheus(options: PrometheusOptions = {}): Promise<PrometheusServer> {
   const program = await prometheusProgram("prometheus");
   const scratch = createScratch("prometheus", "memory");
   const config = join(scratch.path, "prometheus.yml");
-  writeFileSync(config, "global: {}\n");
+  writeFileSync(config, configText(options));
   const port = await freePort();
   const flags = [
     `--config.file=${config}`,
@@ -87,15 +102,35 @@ export async function startPrometheus(): Promise<PrometheusServer> {
     await dispose();
     throw error;
   }
+  const get = async <Data>(path: string) => {
+    const response = await fetch(`${url}/api/v1/${path}`);
+    return ((await response.json()) as { data: Data }).data;
+  };
   return {
     writeUrl: `${url}/api/v1/write`,
     query: async (promql) => {
-      const response = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(promql)}`);
-      const { data } = (await response.json()) as {
-        data: { result: { metric: Record<string, string>; value: [number, string] }[] };
-      };
+      const data = await get<{ result: { metric: Record<string, string>; value: [number, string] }[] }>(
+        `query?query=${encodeURIComponent(promql)}`,
+      );
       return data.result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }));
+    },
+    alerts: async () => {
+      type Told = { labels: Record<string, string>; annotations: Record<string, string>; state: "pending" | "firing" };
+      const { alerts } = await get<{ alerts: Told[] }>("alerts");
+      return alerts.map(({ labels, annotations, state }) => ({
+        name: labels.alertname ?? "",
+        state,
+        summary: annotations.summary ?? "",
+      }));
     },
     [Symbol.asyncDispose]: dispose,
   };
+}
+
+function configText({ targets = [], rulesFile }: PrometheusOptions): string {
+  return stringify({
+    global: { scrape_interval: "15s", evaluation_interval: "15s" },
+    ...(rulesFile === undefined ? {} : { rule_files: [rulesFile] }),
+    scrape_configs: targets.length === 0 ? [] : [{ job_name: "outbox-relay", static_configs: [{ targets }] }],
+  });
 }

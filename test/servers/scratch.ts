@@ -28,6 +28,7 @@ for folder in $folders; do
     done
   done
   segment=$(sed -n '7s/^ *[0-9]* *//p' "$folder/data/postmaster.pid") && [ -n "$segment" ] && ipcrm -m "$segment"
+  mountpoint -q "$folder/mount" && umount -l "$folder/mount"
   rm -rf "$folder"
 done`;
 
@@ -44,8 +45,10 @@ function guard(folder: string): void {
   watchdog.stdin?.write(`${folder}\n`);
 }
 
-export function createScratch(kind: string, where: "memory" | "disk"): Scratch {
-  const path = mkdtempSync(join(where === "memory" ? memoryFolder() : tmpdir(), `outbox-relay-${kind}-`));
+/** Where: in memory, on disk, or in a folder that is there. */
+export function createScratch(kind: string, where: "memory" | "disk" | { readonly within: string }): Scratch {
+  const parent = where === "memory" ? memoryFolder() : where === "disk" ? tmpdir() : where.within;
+  const path = mkdtempSync(join(parent, `outbox-relay-${kind}-`));
   // mkdtemp makes it 0700, and a server that root starts under another account could not enter.
   chmodSync(path, 0o755);
   guard(path);

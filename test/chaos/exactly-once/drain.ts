@@ -45,7 +45,7 @@ export async function judgeScene(
   return judge({ diary, rows: await outbox.rows(stage.pool), arrivals: records.map(arrivalOf), eras });
 }
 
-function arrivalOf(record: KafkaRecord): Arrival {
+export function arrivalOf(record: KafkaRecord): Arrival {
   const { topic, partition, offset, key, value } = record;
   return {
     topic,

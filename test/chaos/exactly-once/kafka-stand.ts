@@ -82,7 +82,7 @@ export async function startKafkaStand(count: 1 | 3): Promise<KafkaStand> {
     createTopic: (name, partitions) =>
       withAdmin(directBrokers, (admin) => createTopic(admin, name, { partitions, replicas: count })),
     healthy: () => allCopiesThere(directBrokers, count),
-    settled: (topics, timeoutMs) => noneOpen(directBrokers, topics, timeoutMs),
+    settled: (topics, timeoutMs) => noTransactionOpen(directBrokers, topics, timeoutMs),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -123,7 +123,8 @@ async function allCopiesThere(brokers: string, copies: number): Promise<void> {
   );
 }
 
-async function noneOpen(brokers: string, names: readonly string[], timeoutMs: number): Promise<void> {
+/** Returns when no transaction is open in these topics. */
+export async function noTransactionOpen(brokers: string, names: readonly string[], timeoutMs: number): Promise<void> {
   await withAdmin(brokers, async (admin) => {
     const { topics } = await admin.metadata({ topics: [...names], forceUpdate: true });
     const wanted = [...topics].map(([name, { partitionsCount }]) => ({

@@ -1,5 +1,5 @@
 import type { ProofReport } from "./proof.ts";
-import type { Violation } from "./verdict.ts";
+import type { Verdict, Violation } from "./verdict.ts";
 
 /** What a long run should reach to say anything. */
 const CUT_OPEN_GOAL = 30;
@@ -55,19 +55,23 @@ function databaseText({ failovers, restarts, settlesLost, verdict }: ProofReport
   return [...again, failover].join("; ");
 }
 
-function countsText(violations: readonly Violation[]): string {
+export function countsText(violations: readonly Violation[]): string {
   const counts = Map.groupBy(violations, ({ what }) => what);
   return [...counts].map(([what, of]) => `${of.length} ${what}`).join(", ");
 }
 
-function violationLines({ verdict: { violations }, transactions }: ProofReport): string[] {
-  if (violations.length === 0) return [];
+function violationLines({ verdict, transactions }: ProofReport): string[] {
+  if (verdict.violations.length === 0) return [];
+  return [...describeViolations(verdict), ...transactions];
+}
+
+export function describeViolations({ violations }: Verdict): string[] {
   const shown = violations.slice(0, VIOLATIONS_SHOWN_MAX).map(({ what, id, detail, places }) => {
     const where = places.map(({ topic, partition, offset }) => `${topic}/${partition}@${offset}`);
     return `${what} ${id}: ${detail}${where.length > 0 ? ` (${where.join(", ")})` : ""}`;
   });
   const more = violations.length - shown.length;
-  return ["", ...shown, ...(more > 0 ? [`and ${more} more`] : []), ...transactions];
+  return ["", ...shown, ...(more > 0 ? [`and ${more} more`] : [])];
 }
 
 function text(count: number): string {

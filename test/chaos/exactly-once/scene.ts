@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type pg from "pg";
 import { createFleet, type RelayFleet, type RelayProcess } from "../../e2e/relay-fleet.ts";
 import { openStage, type Stage } from "../../e2e/stage.ts";
 import { countPending, createAggregates } from "../../e2e/writer.ts";
@@ -102,7 +103,9 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
         ...(source === "flag" ? {} : { isAwkward: true, rare: { type: LATE_TOPIC, keys: LATE_KEYS } }),
       }),
     pending: () =>
-      source === "flag" ? countPending(stage.pool, outbox.flagTables) : countMissing(stage, stand, outbox, topics),
+      source === "flag"
+        ? countPending(stage.pool, outbox.flagTables)
+        : countMissing(stage.pool, stand.directBrokers, outbox, topics),
     async deliveredCount() {
       const [row] = await stage.sql<{ total: string }>(
         "select coalesce(sum(total_events_published), 0) as total from outbox_relay.relay_state",
@@ -113,14 +116,15 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
   };
 }
 
-async function countMissing(
-  { pool }: Stage,
-  stand: KafkaStand,
+/** Committed events that are not to be read at the broker, or of which the database says that something is left to do. */
+export async function countMissing(
+  pool: pg.Pool,
+  directBrokers: string,
   outbox: ProvedOutbox,
   topics: readonly string[],
 ): Promise<number> {
   const rows = await outbox.rows(pool);
-  const records = await readTopics(stand.directBrokers, topics);
+  const records = await readTopics(directBrokers, topics);
   const arrived = new Set(records.map((record) => headerText(record, "event-id") ?? ""));
   return [...rows].filter(([id, isDone]) => !isDone || !arrived.has(id)).length;
 }
