@@ -10,6 +10,7 @@ import { freePort } from "../servers/free-port.ts";
 import { startPostgres } from "../servers/postgres.ts";
 import { type PrometheusServer, startPrometheus } from "../servers/promtool.ts";
 import { until } from "../servers/until.ts";
+import { guarded } from "./guard.ts";
 import { conclude, refuse, startLog } from "./progress.ts";
 
 const USAGE = `usage: npm run prove:alerts -- [--seconds 300]
@@ -33,7 +34,7 @@ async function prove(): Promise<boolean> {
   await using stage = await openStage(server, { database: "shop", tables: [ORDERS] });
   const port = await freePort();
   const env = { DATABASE_URL: stage.relayUrl, OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: "discard:" };
-  const start = () => startService(["run"], { ...env, PORT: String(port) });
+  const start = () => guarded(startService(["run"], { ...env, PORT: String(port) }));
   await using relay = start();
   await relay.becomes("healthy");
   await using prometheus = await startPrometheus({ targets: [`127.0.0.1:${port}`], rulesFile: RULES });

@@ -12,6 +12,7 @@ import { countPending, createAggregates } from "../e2e/writer.ts";
 import type { KafkaServer } from "../servers/kafka.ts";
 import { readTopics } from "../servers/kafka-reader.ts";
 import { until } from "../servers/until.ts";
+import { guarded } from "./guard.ts";
 
 export interface ServiceSceneOptions {
   readonly place: Place;
@@ -79,7 +80,7 @@ export async function openServiceScene(options: ServiceSceneOptions): Promise<Se
     ...{ stage, outbox, topics: TOPICS, services, pending },
     start(env, prefix = []) {
       const [program = COMMAND, ...args] = prefix.length === 0 ? [COMMAND, "run"] : [...prefix, COMMAND, "run"];
-      const service = owned.use(startService(args, { ...common, ...env }, program));
+      const service = owned.use(guarded(startService(args, { ...common, ...env }, program)));
       services.push(service);
       return service;
     },

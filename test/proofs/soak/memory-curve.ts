@@ -19,6 +19,7 @@ export interface MemoryVerdict {
   readonly growthMb: number;
   readonly growthMbMax: number;
   readonly medianMb: number;
+  readonly maxMb: number;
 }
 
 /** A heap breathes: less than this says nothing. */
@@ -45,7 +46,8 @@ export function judgeMemory(samples: readonly MemorySample[]): MemoryVerdict {
   const seconds = first === undefined || last === undefined ? 0 : last.atSeconds - first.atSeconds;
   const growthMb = slopeOf(half) * seconds;
   const growthMbMax = Math.max(NOISE_MB, medianMb * GROWTH_SHARE_MAX);
-  return { isFlat: growthMb <= growthMbMax, growthMb, growthMbMax, medianMb };
+  const maxMb = samples.reduce((most, { mb }) => Math.max(most, mb), 0);
+  return { isFlat: growthMb <= growthMbMax, growthMb, growthMbMax, medianMb, maxMb };
 }
 
 /** Megabytes per second, by least squares. */

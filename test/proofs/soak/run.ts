@@ -11,6 +11,9 @@ One relay carries so many events of about 200 bytes from PostgreSQL to Kafka, ex
 reader counts what arrives, and the memory of the relay is measured every second.
 --outage stops Kafka for so many seconds in the middle, while --rate events a second are written. There is nothing to draw, so no seed.`;
 
+/** The promise of the README. */
+const MEMORY_MB_MAX = 256;
+
 const { values } = parseArgs({
   options: {
     events: { type: "string", default: "10000000" },
@@ -43,7 +46,9 @@ function describe({ samples, outage, ...counts }: SoakReport): boolean {
     console.log(`| ${at * 10}-${at * 10 + 10} % | ${cells.join(" | ")} |`);
   }
   const growth = `the second half grows by ${mb(verdict.growthMb)}, at most ${mb(verdict.growthMbMax)} are allowed`;
-  console.log(`\nmemory: ${verdict.isFlat ? "flat" : "NOT FLAT"}, ${growth}`);
+  console.log(
+    `\nmemory: ${verdict.isFlat ? "flat" : "NOT FLAT"}, ${growth}; at most ${mb(verdict.maxMb)} of ${mb(MEMORY_MB_MAX)}`,
+  );
   const { written, read, lost, duplicates, outOfOrder, holds, seconds } = counts;
   const rate = Math.round(read / seconds).toLocaleString("en");
   console.log(`${written} written, ${read} read in ${seconds.toFixed(0)} s (${rate} a second)`);
@@ -53,7 +58,7 @@ function describe({ samples, outage, ...counts }: SoakReport): boolean {
     console.log(`health at the end of the outage: ${outage.health}`);
   }
   const isHonest = outage === null || !outage.health.startsWith("healthy");
-  return verdict.isFlat && isHonest && lost + duplicates + outOfOrder + holds === 0;
+  return verdict.isFlat && verdict.maxMb <= MEMORY_MB_MAX && isHonest && lost + duplicates + outOfOrder + holds === 0;
 }
 
 function mb(value: number): string {

@@ -9,6 +9,7 @@ import { type KafkaServer, startKafka } from "../../servers/kafka.ts";
 import { followLines } from "../../servers/kafka-reader.ts";
 import { startPostgres } from "../../servers/postgres.ts";
 import { until } from "../../servers/until.ts";
+import { guarded } from "../guard.ts";
 import { endInGoodOrder, SOURCE_SETTINGS } from "../service-scene.ts";
 import type { MemorySample } from "./memory-curve.ts";
 import { Sequences } from "./sequences.ts";
@@ -72,11 +73,13 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     }),
   );
   const relay = started.use(
-    startService(["run"], {
-      ...{ DATABASE_URL: stage.relayUrl, OUTBOX_DESTINATION: `kafka://${kafka.brokers}` },
-      ...(options.source === "flag" ? { OUTBOX_SCHEMAS: "orders" } : SOURCE_SETTINGS[options.source]),
-      PORT: String(await freePort()),
-    }),
+    guarded(
+      startService(["run"], {
+        ...{ DATABASE_URL: stage.relayUrl, OUTBOX_DESTINATION: `kafka://${kafka.brokers}` },
+        ...(options.source === "flag" ? { OUTBOX_SCHEMAS: "orders" } : SOURCE_SETTINGS[options.source]),
+        PORT: String(await freePort()),
+      }),
+    ),
   );
   await relay.becomes("healthy");
   const writer = new SoakWriter(stage.url, options.source);
