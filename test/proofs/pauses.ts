@@ -54,7 +54,7 @@ async function prove(): Promise<boolean> {
   await using started = new AsyncDisposableStack();
   const kafka = started.use(await startKafka({ properties: { "auto.create.topics.enable": false } }));
   const server = started.use(await startPostgres({ version: 18 }));
-  const env = { BATCH_SIZE: "50", POLL_INTERVAL_MS: "100", LEASE_TIMEOUT: "5s" };
+  const env = { BATCH_SIZE: "50", POLL_INTERVAL_MS: "100", INSTANCE_LEASE: "5s" };
   const scene = started.use(await openServiceScene({ place: server, kafka, seed, env }));
   const writer = scene.write();
   try {
@@ -93,7 +93,8 @@ async function restartDuring(phase: Phase, { kafka, server, scene }: Cast): Prom
   if (phase === "publish") {
     // Whatever is sent now gets no answer: what is taken stays on the wire.
     await kafka.pause();
-    await until("events wait at Kafka", async () => (await scene.pending()) > 200);
+    const before = await scene.pending();
+    await until("more events wait", async () => (await scene.pending()) > before + 100);
     await restart(server, phase);
     kafka.resume();
     return;

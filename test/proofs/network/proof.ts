@@ -66,7 +66,7 @@ export async function proveNetwork(options: NetworkProofOptions): Promise<Networ
     }),
   );
   const place = await startDatabase(network, started);
-  const env = { LEASE_TIMEOUT: `${LEASE_SECONDS}s`, BATCH_SIZE: "50", POLL_INTERVAL_MS: "100" };
+  const env = { INSTANCE_LEASE: `${LEASE_SECONDS}s`, BATCH_SIZE: "50", POLL_INTERVAL_MS: "100" };
   const scene = started.use(
     await openServiceScene({ place, kafka, seed, source, env: { ...env, DELIVERY: options.delivery } }),
   );
