@@ -14,8 +14,8 @@ const DELAY_TABLE = "100";
 const COMMITS = {
   // Kafka: after four bytes of length the number of the request, 26 for EndTxn.
   broker: "@ih,32,16 26",
-  // PostgreSQL: a simple query that begins with "begi" and is long: a settle with its ids, begin and commit in one.
-  database: "meta length > 700 @ih,0,8 0x51 @ih,40,32 0x62656769",
+  // PostgreSQL: a simple query that begins with "begi" and is long, so that it is a settle: begin, work and commit in one.
+  database: "meta length > 1600 @ih,0,8 0x51 @ih,40,32 0x62656769",
 } as const;
 
 /** Faults of the network between the hosts, made in the router. They add up until `heal`. */
