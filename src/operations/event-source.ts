@@ -1,8 +1,8 @@
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { ColumnNames } from "../postgres/column-names.ts";
 import type { EventTable } from "../postgres/event-table.ts";
-import { isLogPlaceSql } from "../postgres/fence.sql.ts";
 import { displayTable, type TableName } from "../postgres/identifiers.ts";
+import { isLogPlaceSql } from "../postgres/log-place.ts";
 import { isManagedOutbox } from "../postgres/managed/managed-names.ts";
 import type { Database } from "../postgres/pool.ts";
 import { statement, type TransactionSettings } from "../postgres/transaction.ts";

@@ -1,5 +1,5 @@
-import { isLogPlaceSql } from "../postgres/fence.sql.ts";
 import { displayTable } from "../postgres/identifiers.ts";
+import { isLogPlaceSql } from "../postgres/log-place.ts";
 import { isManagedSql } from "../postgres/managed/managed-names.ts";
 import { requireSchema } from "../postgres/migrations/migrate.ts";
 import type { Database } from "../postgres/pool.ts";

@@ -35,8 +35,3 @@ export function fenceSql({ lanes }: RelayTables, pipeline: string, fence: Fence)
   return `update ${lanes} set settled_batch = ${batch}${ledgered}${moved}${progress}
     where ${grantCondition(pipeline, grant)} and settled_batch = ${previousBatch}${log === undefined ? "" : ` and ${log.condition}`} returning 1`;
 }
-
-/** Of a lane's `position`: true for a place in a log, false for the claims that a lane of a queue is sending. */
-export function isLogPlaceSql(position: string): string {
-  return `(${position} is not null and not ${position} ? 'sending')`;
-}

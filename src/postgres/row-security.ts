@@ -5,7 +5,7 @@ import type { Database } from "./pool.ts";
 import { glance } from "./transaction.ts";
 
 /** What row-level security may keep from the role that asks. */
-export interface RowSecurity {
+interface RowSecurity {
   readonly role: string;
   readonly mayHide: boolean;
   readonly mayKeepUnmarked: boolean;

@@ -1,5 +1,7 @@
 import { inspect } from "node:util";
 
+const SLOW_MS = 1_000;
+
 export type Failure = { readonly name: string; readonly detail: string };
 
 /** What is known of one test file while it runs, and afterwards. */
@@ -9,6 +11,8 @@ export type FileResult = {
   passed: number;
   skipped: number;
   hasEnded: boolean;
+  /** The tests that took longest, in no order. */
+  readonly slow: { readonly title: string; readonly durationMs: number }[];
   readonly failures: Failure[];
 };
 
@@ -39,7 +43,7 @@ export class GroupResults {
 
   constructor(files: readonly string[], options: ResultOptions) {
     const empty = { durationMs: 0, passed: 0, skipped: 0, hasEnded: false };
-    this.files = new Map(files.map((file) => [file, { file, ...empty, failures: [] }]));
+    this.files = new Map(files.map((file) => [file, { file, ...empty, slow: [], failures: [] }]));
     this.#options = options;
   }
 
@@ -78,6 +82,8 @@ export class GroupResults {
     else if (event.skip !== undefined || event.todo !== undefined) this.#skip(result, title);
     else if (event.details?.type !== "suite") {
       result.passed += 1;
+      const durationMs = event.details?.duration_ms ?? 0;
+      if (durationMs >= SLOW_MS) result.slow.push({ title, durationMs });
       this.#options.onTest(result.file, event.name, "passed");
     }
   }

@@ -51,6 +51,11 @@ export class Report {
     console.log("\nslowest files");
     const slowest = this.#results.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, SLOWEST_MAX);
     for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs)}  ${file}`);
+    const tests = this.#results.flatMap(({ file, slow }) => slow.map((test) => ({ file, ...test })));
+    if (tests.length > 0) console.log("\nslowest tests");
+    for (const { file, title, durationMs } of tests.sort((a, b) => b.durationMs - a.durationMs).slice(0, SLOWEST_MAX)) {
+      console.log(`  ${seconds(durationMs)}  ${file}: ${title}`);
+    }
   }
 
   #printProgress(): void {

@@ -27,12 +27,11 @@ interface ChoreHost {
 
 /** What a pipeline does beside delivering. Work on the whole source is done by the owner of lane 0 alone. */
 export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore[] {
-  const { clock, events, limits, name: pipeline, store, timing } = context;
+  const { clock, events, name: pipeline, store, timing } = context;
   const reviewedMs = new WeakMap<Lane, number>();
   const ownsFirstLane = () => host.lanes().some((lane) => lane.isOpen && lane.grant.lane === 0);
   const mismatches = new MismatchReports(pipeline, events);
-  const chore = (name: string, everyMs: number, run: () => Promise<void>) =>
-    new Chore({ name, pipeline, everyMs, clock, events, run });
+  const chore: MakeChore = (name, everyMs, run) => new Chore({ name, pipeline, everyMs, clock, events, run });
 
   const chores = [
     chore("review holds", Math.min(REVIEW_SOON_MS, timing.reviewMs), async () => {
@@ -79,23 +78,33 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
       }),
     );
   }
+  return [...chores, ...claimChores(context, host, chore, ownsFirstLane)];
+}
+
+type MakeChore = (name: string, everyMs: number, run: () => Promise<void>) => Chore;
+
+/** Claims that stand in the table are kept ours, and those of dead relays are freed. */
+function claimChores(
+  { events, limits, name: pipeline, store, timing }: PipelineContext,
+  host: ChoreHost,
+  chore: MakeChore,
+  ownsFirstLane: () => boolean,
+): Chore[] {
   const { durableClaims } = store;
-  if (durableClaims !== null) {
-    chores.push(
-      chore("refresh claims", durableClaims.leaseMs / 4, async () => {
-        await durableClaims.refresh(
-          host.owner,
-          host.lanes().flatMap((lane) => lane.claims.ids()),
-        );
-      }),
-      chore("reap stale claims", Math.min(3 * timing.reviewMs, durableClaims.leaseMs / 4), async () => {
-        if (!ownsFirstLane()) return;
-        const { freed, dead } = await durableClaims.reapStale(limits.reapRowsMax);
-        if (freed + dead > 0) events.emit("StaleClaimsReaped", { pipeline, freed, dead });
-      }),
-    );
-  }
-  return chores;
+  if (durableClaims === null) return [];
+  return [
+    chore("refresh claims", durableClaims.leaseMs / 4, async () => {
+      await durableClaims.refresh(
+        host.owner,
+        host.lanes().flatMap((lane) => lane.claims.ids()),
+      );
+    }),
+    chore("reap stale claims", Math.min(3 * timing.reviewMs, durableClaims.leaseMs / 4), async () => {
+      if (!ownsFirstLane()) return;
+      const { freed, dead } = await durableClaims.reapStale(limits.reapRowsMax);
+      if (freed + dead > 0) events.emit("StaleClaimsReaped", { pipeline, freed, dead });
+    }),
+  ];
 }
 
 function reviewPauseMs(holds: number, reviewMs: number): number {
