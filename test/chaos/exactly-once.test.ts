@@ -28,7 +28,7 @@ describe("exactly once into Kafka", () => {
     t.diagnostic(`CHAOS_SEED=${seed}`);
     const report = await surviveOutage({
       ...{ seed, version: 18, brokers: 1, relays: 2, transactionTimeoutMs },
-      seconds: 10,
+      seconds: 5,
       log: (line) => t.diagnostic(line),
     });
     const { verdict, backlog, attemptsSpent, holds, memoryMbBefore, memoryMbDuring, memoryMbAfter } = report;

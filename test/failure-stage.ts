@@ -1,9 +1,9 @@
-import { schedule } from "../core/retry-policy.ts";
-import type { TechnicalEvent } from "../ports/technical-events.ts";
-import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
-import type { Route } from "../routing/routes.ts";
-import { memorySource } from "../sources/memory/memory-source.ts";
-import { createRelay, type RelayOptions } from "./relay.ts";
+import { schedule } from "../src/core/retry-policy.ts";
+import type { TechnicalEvent } from "../src/ports/technical-events.ts";
+import { memoryPublisher } from "../src/publishers/memory/memory-publisher.ts";
+import { createRelay, type RelayOptions } from "../src/relay/relay.ts";
+import type { Route } from "../src/routing/routes.ts";
+import { memorySource } from "../src/sources/memory/memory-source.ts";
 
 export const QUICK = {
   leaseMs: 2_000,
