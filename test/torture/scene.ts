@@ -1,5 +1,5 @@
 import { type Database, openDatabase } from "../../src/postgres/pool.ts";
-import { glance } from "../../src/postgres/transaction.ts";
+import { statement } from "../../src/postgres/transaction.ts";
 import { tailKind } from "../../src/sources/postgres/tail/tail-kind.ts";
 import { type Delivered, type ReadableLog, TortureReader } from "./readers.ts";
 import { verdict } from "./verdict.ts";
@@ -111,7 +111,8 @@ export class Scene {
   }
 
   async #rows(text: string) {
-    return await glance(this.#database.pool, this.#database.errorContext("the torture's own look"), 20_000, text);
+    const context = this.#database.errorContext("the torture's own look");
+    return await statement(this.#database.pool, { context, statementTimeoutMs: 20_000 }, text);
   }
 }
 

@@ -1,13 +1,12 @@
-import { isRelayError, RelayError } from "../../../core/errors.ts";
-import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
-import { statement } from "../../../postgres/transaction.ts";
+import { setTimeout as pauseMs } from "node:timers/promises";
+import { RelayError } from "../../../core/errors.ts";
+import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
 import type { Checkpoint, LogKind, LogPlace, PassRequest } from "../log/log-kind.ts";
 import { readPlace, writePlace } from "./checkpoint-text.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
 import { HorizonPass } from "./horizon-pass.ts";
 import { LIFE } from "./life.ts";
-import { lockForHorizonSql } from "./lock-for-horizon.sql.ts";
-import { mayLockSql } from "./may-lock.sql.ts";
+import { openWritersSql } from "./open-writers.sql.ts";
 import { TableLog, type TableLogOptions } from "./table-log.ts";
 import { readTailShape, type TailShape } from "./tail-shape.ts";
 
@@ -16,24 +15,29 @@ export interface HorizonOptions extends TableLogOptions {
   readonly patienceMs?: number;
 }
 
-/** Writers that come while the lock is waited for wait as long as it. */
-const LOCK_MS = 50;
-/** Between two locks that were granted, and between two that were not. */
-const PAUSE_MS = { granted: 100, refused: 500 };
+/** Between two looks at the writers: after one that found an end, and while one is waited for. */
+const PAUSE_MS = { found: 100, waiting: 20 };
+/** A writer that has not ended after so long is asked after more slowly. */
+const SHORT_MS = 500;
 const PATIENCE_MS = 10_000;
 /** For counting: whatever is there. */
 const NO_HORIZON = "9223372036854775807";
 
+/** A position that is final once these transactions are over. */
+interface Candidate {
+  readonly position: number;
+  readonly writers: ReadonlySet<string>;
+}
+
 /**
  * An append-only table that cannot have a column for the writing transaction. Positions are given out before they are
- * committed, so nobody can tell from outside which gaps will still be filled; but while a SHARE lock is held nobody has
- * an uncommitted row, and everything up to the highest position is final. So the lock is taken for the blink in which
- * that position is read, and then the rows up to there are read without any.
+ * committed, so nobody can tell from the rows which gaps will still be filled. But whoever draws a position has locked
+ * the table for writing, and keeps that lock until its transaction is over. So the highest committed position is read,
+ * and after it who has such a lock: once all of those have ended, everything up to that position is final.
  *
- * What it costs: writers stop for that blink (and up to 50 ms more while the lock waits for an older writer), at most
- * ten times a second and only while there is something new; a transaction that wrote and stays open delays everything
- * behind it; the role needs a right that allows the lock. The position must be given out by the insert itself: numbers
- * that an application draws beforehand can turn up below the horizon.
+ * What it costs: a transaction that wrote and stays open delays everything behind it. Nobody waits for the relay. The
+ * position must be drawn by the insert itself: numbers that an application draws beforehand, or that sessions keep in
+ * store (a sequence with CACHE), can turn up below the horizon.
  */
 export function horizonKind(options: HorizonOptions): LogKind<Difference> {
   return new HorizonKind(options);
@@ -43,29 +47,37 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
   readonly readsInOrder = true;
   /** Everything up to here is final. */
   #horizon = 0;
+  #candidate: Candidate | null = null;
+  /** Of the server in which both were found: behind a crash positions may be given out again. */
+  #life: string | null = null;
+  #oid = "0";
   #nextLookMs = Number.NEGATIVE_INFINITY;
   #busySinceMs: number | null = null;
 
   protected async look(): Promise<TailShape> {
     const { database, reference } = this.options;
     const shape = await readTailShape(database, reference, { names: this.columns, xid: null });
-    const table = quoteTable(shape.events.name);
     if (!shape.hasPositionIndex) {
+      const table = quoteTable(shape.events.name);
       const cure = `create index concurrently on ${table} (${quoteIdentifier(shape.positionName)})`;
       throw new RelayError("COLUMN_MISSING", `${this.table} has no index on its position: ${cure}.`);
     }
-    const [row] = await this.rows("looking at the log", mayLockSql(table));
-    if (row?.[0] === "t") return shape;
-    const what = `The role ${row?.[1] ?? database.role} may not lock ${table} for a moment: it lacks UPDATE on it`;
-    throw new RelayError("GRANT_MISSING", `${what} (from PostgreSQL 17 on MAINTAIN is enough).`);
+    const [row] = await this.rows("looking at the log", tableFactsSql(shape));
+    this.#oid = row?.[0] ?? "0";
+    if (row?.[1] == null || row[1] === "1") return shape;
+    const what = `The sequence ${row[2]} of ${this.table} lets sessions keep ${row[1]} numbers in store, so rows could be`;
+    throw new RelayError("COLUMN_MISTYPED", `${what} passed over: alter sequence ${row[2]} cache 1.`);
   }
 
   async start(): Promise<string> {
     const { first } = await this.findStart();
     if (first !== null) return writePlace(placeAt(first - 1), []);
-    this.#nextLookMs = Number.NEGATIVE_INFINITY;
-    const horizon = await this.#look();
-    if (horizon === null) throw this.#busy("to begin now");
+    let horizon = await this.#look();
+    for (let looks = 1; horizon === null && looks < SHORT_MS / PAUSE_MS.waiting; looks += 1) {
+      await pauseMs(PAUSE_MS.waiting);
+      horizon = await this.#look();
+    }
+    if (horizon === null) throw this.#busy("be read from now on");
     return writePlace(placeAt(horizon), []);
   }
 
@@ -115,27 +127,24 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     return this.#horizon;
   }
 
-  /** Null when a writer is in the way. */
+  /** Null while a writer is in the way. */
   async #look(): Promise<number | null> {
-    const { database } = this.options;
     const { shape } = await this.scopeFor(1);
-    const settings = {
-      context: database.errorContext("looking for what is final", this.table),
-      statementTimeoutMs: database.timeouts.statementMs,
-      lockTimeoutMs: LOCK_MS,
-    };
-    try {
-      const [row] = await statement(database.pool, settings, lockForHorizonSql(shape));
-      this.#horizon = Math.max(this.#horizon, Number(row?.[0] ?? 0));
-      this.#busySinceMs = null;
-      this.#nextLookMs = performance.now() + PAUSE_MS.granted;
-      return this.#horizon;
-    } catch (error) {
-      if (!isRelayError(error, "DATABASE_BUSY")) throw error;
-      this.#busySinceMs ??= performance.now();
-      this.#nextLookMs = performance.now() + PAUSE_MS.refused;
-      return null;
-    }
+    const [row] = await this.rows("looking for what is final", openWritersSql(shape, this.#oid));
+    const nowMs = performance.now();
+    if (this.#life !== null && this.#life !== row?.[1]) [this.#horizon, this.#candidate] = [0, null];
+    this.#life = row?.[1] ?? "";
+    const writers = new Set(JSON.parse(row?.[2] ?? "[]") as string[]);
+    const found = { position: Number(row?.[0] ?? 0), writers };
+    const isOver = (candidate: Candidate) => ![...candidate.writers].some((writer) => writers.has(writer));
+    const final = [found, this.#candidate].find((it) => it !== null && isOver(it));
+    if (final != null) this.#horizon = Math.max(this.#horizon, final.position);
+    if (final != null || this.#candidate === null) this.#candidate = final === found ? null : found;
+    this.#busySinceMs = final != null ? null : (this.#busySinceMs ?? nowMs);
+    const isSlow = this.#busySinceMs !== null && nowMs - this.#busySinceMs > SHORT_MS;
+    const isWaiting = this.#candidate !== null && !isSlow;
+    this.#nextLookMs = nowMs + (isWaiting ? PAUSE_MS.waiting : PAUSE_MS.found);
+    return final != null ? this.#horizon : null;
   }
 
   async #hasRowsBehind(after: number): Promise<boolean> {
@@ -145,12 +154,22 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     return (await this.glance("looking for events", text)).length > 0;
   }
 
-  #busy(what = "to go on"): RelayError {
+  #busy(what = "go on"): RelayError {
     const seconds = Math.round((performance.now() - (this.#busySinceMs ?? performance.now())) / 1_000);
-    const cause = `a transaction that wrote to it has been open for ${seconds} s or more`;
-    const cure = "End it (pg_stat_activity shows xact_start), or give the table a column xid8, which needs no lock";
-    return new RelayError("DATABASE_BUSY", `${this.table} cannot be locked for a moment ${what}: ${cause}. ${cure}.`);
+    const pids = [...(this.#candidate?.writers ?? [])].map((writer) => writer.split(" ")[1] ?? "0");
+    const processes = pids.map((pid) => (pid === "0" ? "a prepared transaction" : `process ${pid}`)).join(", ");
+    const cause = `a transaction that wrote to it has been open for ${seconds} s or more (${processes})`;
+    const cure = "End it (pg_stat_activity shows xact_start), or give the table a column xid8, which waits for nobody";
+    return new RelayError("DATABASE_BUSY", `${this.table} cannot ${what}: ${cause}. ${cure}.`);
   }
+}
+
+/** The table's oid, and how many numbers a session may keep of the position's sequence, and which that is. */
+function tableFactsSql({ events, positionName }: TailShape): string {
+  const table = quoteLiteral(events.quotedName);
+  const sequence = `pg_get_serial_sequence(${table}, ${quoteLiteral(positionName)})`;
+  return `select ${table}::regclass::oid, (select q.seqcache from pg_catalog.pg_sequence q
+    where q.seqrelid = ${sequence}::regclass), ${sequence}`;
 }
 
 function placeAt(mark: number): LogPlace<Difference> {

@@ -44,7 +44,7 @@ class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
       const what = `${this.table} has no column of type xid8 that tells which transaction wrote a row: ${cure};`;
       const index = `create index concurrently on ${table} (xid, ${quoteIdentifier(shape.positionName)})`;
       const other =
-        "If it cannot have one, say so (`xid=none` in OUTBOX_COLUMNS): then it is locked for a blink now and then";
+        "If it cannot have one, say so (`xid=none` in OUTBOX_COLUMNS): then writers that stay open delay what is behind";
       throw new RelayError("COLUMN_MISSING", `${what} ${index}. ${other}.`);
     }
     const [row] = await this.rows("looking at the log", checkTableSql(shape));
