@@ -60,6 +60,8 @@ export function buildEngine({ config, store: outbox, publishers, recorder, table
     timing: config.timing,
     lanes: config.lanes,
     instanceName: config.instanceName,
+    service: config.service,
+    addresses: addressesOf(config),
     ...(recorder === null ? {} : { recorder }),
     ...(config.retentionMs === null ? {} : { retentionMs: config.retentionMs }),
   });
@@ -81,6 +83,16 @@ function destinationsOf(config: ServiceConfig, publishers: ReadonlyMap<string, P
     rates: entries(({ ratePerSecond }) => ratePerSecond),
     destinationLimits: entries(({ limits }) => limits),
   };
+}
+
+/** Where each destination leads, without secrets: its kind and its hosts. */
+function addressesOf(config: ServiceConfig): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    config.destinations.map(({ addresses, kind, name }) => [
+      pipelineEnd(name, config),
+      [kind, addresses.toSorted().join(",")].filter((part) => part !== "").join(" "),
+    ]),
+  );
 }
 
 /**

@@ -6,6 +6,7 @@ import { type End, EXIT, Exit } from "./exit.ts";
 interface PauseFlags {
   readonly all?: boolean;
   readonly reason?: string;
+  readonly handOver?: boolean;
 }
 
 export function addPauseCommands(program: Command, end: End): void {
@@ -15,6 +16,7 @@ export function addPauseCommands(program: Command, end: End): void {
     .argument("[name]", "a pipeline, a source like schema.table, or a schema; `outbox-relay status` lists them")
     .option("--all", "every pipeline")
     .option("--reason <text>", "for the others who see it")
+    .option("--hand-over", "release the lanes too, so that another deployment on the table takes over")
     .action(async (name: string | undefined, flags: PauseFlags) => {
       end(await changeAll("pause", name, flags));
     });
@@ -41,14 +43,20 @@ async function changeAll(verb: "pause" | "resume", name: string | undefined, fla
     if (meant.length === 0) process.stderr.write("There is no pipeline yet: no relay has run here.\n");
     const changes =
       verb === "pause"
-        ? await pausePipelines(database, meant, { by: userName(), reason: flags.reason })
+        ? await pausePipelines(database, meant, {
+            by: userName(),
+            reason: flags.reason,
+            handsOver: flags.handOver === true,
+          })
         : await resumePipelines(database, meant, { by: userName() });
-    for (const { pipeline, hasChanged } of changes) process.stdout.write(`${pipeline}: ${toldAs(verb, hasChanged)}\n`);
+    for (const { pipeline, hasChanged } of changes)
+      process.stdout.write(`${pipeline}: ${toldAs(verb, hasChanged, flags)}\n`);
     return EXIT.ok;
   });
 }
 
-function toldAs(verb: "pause" | "resume", hasChanged: boolean): string {
+function toldAs(verb: "pause" | "resume", hasChanged: boolean, { handOver }: PauseFlags): string {
+  if (handOver) return "paused; relays settle what is in flight and release their lanes within seconds";
   if (verb === "pause") return hasChanged ? "paused; relays stop claiming within three seconds" : "was paused already";
   return hasChanged ? "resumed" : "was not paused";
 }

@@ -34,6 +34,10 @@ export const ERROR_CATALOGUE = {
     retryable: true,
     fix: "Make the id unique, or name a column that is (`OUTBOX_COLUMNS=id=column`); the relay looks again by itself. Nothing was marked.",
   },
+  TABLE_SHARED: {
+    retryable: true,
+    fix: "Each event goes to one of the two only. Stop one of the deployments or divide the events by routes; to hand over on purpose, run `outbox-relay pause PIPELINE --hand-over` for the old one.",
+  },
   ROWS_HIDDEN: {
     retryable: true,
     fix: "Give the relay's role a policy that shows it all rows, as `outbox-relay doctor` prints it, or the attribute BYPASSRLS.",

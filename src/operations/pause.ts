@@ -12,14 +12,16 @@ export interface PauseChange {
 
 /**
  * Stops these pipelines: every instance ceases to claim within three seconds, finishes what is in flight and keeps its
- * lanes. It lasts until somebody resumes, through restarts too. Names that nobody knows are left out of the answer.
+ * lanes. It lasts until somebody resumes, through restarts too. Names that nobody knows are left out of the answer. With
+ * `handsOver` the lanes are released as well, so that another deployment on the table may take them.
  */
 export async function pausePipelines(
   database: Database,
   pipelines: readonly string[],
-  author: Author,
+  author: Author & { readonly handsOver?: boolean },
 ): Promise<readonly PauseChange[]> {
-  const assignments = `paused_at = coalesce(p.paused_at, clock_timestamp()), paused_by = $2, pause_reason = $3`;
+  const handsOver = author.handsOver === true ? ", lanes_wanted = p.lanes" : "";
+  const assignments = `paused_at = coalesce(p.paused_at, clock_timestamp()), paused_by = $2, pause_reason = $3${handsOver}`;
   const values = [author.by, author.reason ?? null];
   return await change(database, "pause", pipelines, author, { changes: "w.paused_at is null", assignments, values });
 }

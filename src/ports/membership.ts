@@ -35,4 +35,8 @@ export interface Joining {
   readonly pipelines: readonly string[];
   /** What each of them takes, by its name, for everybody to see as long as the instance lives. Absent: nobody knows. */
   readonly takes?: Readonly<Record<string, TypeFilter>>;
+  /** The deployment it belongs to. Absent: nobody says, and it counts as the same as every other. */
+  readonly service?: string;
+  /** Where each of them leads, by its name, for people. */
+  readonly ends?: Readonly<Record<string, string>>;
 }

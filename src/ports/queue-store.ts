@@ -17,6 +17,8 @@ export interface PipelineSpec {
   readonly attemptsMax: number;
   readonly payloadBytesMax: number;
   readonly headersMax: number;
+  /** The deployment that serves it; lanes are shared with instances of the same one alone. Absent: with all. */
+  readonly service?: string;
 }
 
 /** Where events wait in rows that carry a state. Several pipelines may read one source, each event belongs to one. */

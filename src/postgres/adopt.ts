@@ -39,6 +39,11 @@ export async function adopt(database: Database, { pipeline, lane, asCopy = false
       const wanted = `${pipeline ?? "any pipeline"}${lane === undefined ? "" : `, lane ${lane}`}`;
       throw new RelayError("CONFIG_INVALID", `There is no ${wanted} to adopt. Pipelines here: ${names}.`);
     }
+    // Whoever comes next may go on with them, under whatever name.
+    const { pipelines } = database.tables;
+    await session.rows(`update ${pipelines} set service = null where $1::text is null or name = $1`, [
+      pipeline ?? null,
+    ]);
     return rows.length;
   });
 }

@@ -125,9 +125,11 @@ test("what is done with durable claims at a take-over commits or fails together 
   await take(first, [0]);
   await postgresMembership(database).leave(first);
   const seen: unknown[] = [];
-  const failing = takeOver(database, SCOPE, second, [0, 1], async (session, taken) => {
-    seen.push(...taken);
-    await session.rows("select 1/0");
+  const failing = takeOver(database, SCOPE, second, [0, 1], {
+    onTaken: async (session, taken) => {
+      seen.push(...taken);
+      await session.rows("select 1/0");
+    },
   });
   await assert.rejects(failing, (error) => isRelayError(error, "DATABASE_REFUSED"));
   assert.deepEqual(seen, [

@@ -31,16 +31,21 @@ const PAUSE_ROW = "-1";
 const LIMIT_ROW = "-2";
 const HOLDS_ROW = "-3";
 
-/** Lets an adapter free durable claims in the same transaction in which the lanes change hands. */
-type OnTaken = (session: Session, taken: readonly TakenLane[]) => Promise<void>;
+/** What an adapter does in the transaction in which the lanes change hands. */
+interface TakingHooks {
+  /** Throws when no lane may be taken now. */
+  readonly mayTake?: (session: Session) => Promise<void>;
+  /** Frees durable claims. */
+  readonly onTaken?: (session: Session, taken: readonly TakenLane[]) => Promise<void>;
+}
 
-export async function survey(database: Database, pipeline: string): Promise<Survey> {
+export async function survey(database: Database, pipeline: string, service: string | null = null): Promise<Survey> {
   const context = database.errorContext("surveying the lanes");
   const rows = await glance(
     database.pool,
     context,
     database.timeouts.statementMs,
-    surveySql(database.tables, pipeline, await timelineSql(database)),
+    surveySql(database.tables, pipeline, await timelineSql(database), service),
   );
   const instances = rows.filter((row) => row[0] === null).map((row) => row[1] ?? "");
   const wishes = new Map(rows.map((row) => [row[0], row]));
@@ -80,11 +85,12 @@ export async function takeOver(
   { pipeline, laneCount }: LaneScope,
   owner: string,
   lanes: readonly number[],
-  onTaken?: OnTaken,
+  { mayTake, onTaken }: TakingHooks = {},
 ): Promise<readonly Takeover[]> {
   const { tables } = database;
   const timeline = await timelineSql(database);
   return await transaction(database.pool, writeSettings(database, "taking lanes over"), async (session) => {
+    await mayTake?.(session);
     const locked = await session.rows(lockFreeLanesSql(tables), [pipeline, owner, lanes]);
     if (locked.length === 0) return [];
     const formerOwners = new Map(locked.map((row) => [Number(row[0]), row[1] ?? null]));

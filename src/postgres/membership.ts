@@ -26,18 +26,21 @@ export function postgresMembership(database: Database): Membership {
     );
   return {
     databaseId: database.id,
-    join: async ({ id, name, leaseMs, pipelines, takes }) => {
+    join: async ({ id, name, leaseMs, pipelines, takes, service, ends }) => {
       const values = [
         quoteLiteral(id),
         quoteLiteral(name.replaceAll("\0", "")),
         `${quoteArray(pipelines)}::text[]`,
         String(Math.ceil(leaseMs)),
         aliveUntil(leaseMs),
-        takes === undefined ? "null" : quoteLiteral(JSON.stringify(takes).replaceAll("\\u0000", "")),
+        jsonSql(takes),
+        service === undefined ? "null" : quoteLiteral(service.replaceAll("\0", "")),
+        jsonSql(ends),
       ];
       await run(
         "joining",
-        `insert into ${instances} (id, name, pipelines, lease_ms, alive_until, takes) values (${values.join(", ")})`,
+        `insert into ${instances} (id, name, pipelines, lease_ms, alive_until, takes, service, ends)
+         values (${values.join(", ")})`,
       );
     },
     renew: async (id, leaseMs) => {
@@ -65,6 +68,10 @@ export function postgresMembership(database: Database): Membership {
       await run("leaving", `delete from ${instances} where id = ${quoteLiteral(id)}`);
     },
   };
+}
+
+function jsonSql(value: object | undefined): string {
+  return value === undefined ? "null" : quoteLiteral(JSON.stringify(value).replaceAll("\\u0000", ""));
 }
 
 function aliveUntil(leaseMs: number): string {

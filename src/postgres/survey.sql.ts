@@ -9,9 +9,10 @@ export const surveySql = (
   { instances, lanes, pipelines }: RelayTables,
   pipeline: string,
   timeline: string | null,
+  service: string | null = null,
 ): string => `
 select null::int as lane, id::text as owner, null::bigint as epoch, null::bigint as settled_batch, null as reason
-from ${instances} where ${quoteLiteral(pipeline)} = any(pipelines) and alive_until > clock_timestamp()
+from ${instances} where ${quoteLiteral(pipeline)} = any(pipelines) and alive_until > clock_timestamp()${ofService(service)}
 union all
 select lane, owner::text, epoch, settled_batch, ${timeline} from ${lanes} where pipeline = ${quoteLiteral(pipeline)}
 union all
@@ -24,3 +25,8 @@ union all
 select -3, null, null, null, holds_change::text from ${pipelines}
 where name = ${quoteLiteral(pipeline)} and holds_change > 0
 order by lane`;
+
+/** Lanes are shared with the instances of one deployment; those that do not say belong to every one. */
+function ofService(service: string | null): string {
+  return service === null ? "" : ` and coalesce(service, ${quoteLiteral(service)}) = ${quoteLiteral(service)}`;
+}

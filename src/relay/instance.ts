@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../core/clock.ts";
 import { isRelayError, reasonOf, stackOf } from "../core/errors.ts";
 import type { Timing } from "../core/limits.ts";
-import type { Membership } from "../ports/membership.ts";
+import type { Joining, Membership } from "../ports/membership.ts";
 import type { TypeFilter } from "../ports/queue-store.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { PipelineContext } from "./context.ts";
@@ -15,6 +15,9 @@ const RENEWALS_PER_LEASE = 3;
 
 interface InstanceOptions {
   readonly name: string;
+  readonly service: string | undefined;
+  /** Where each destination leads, for people. */
+  readonly addresses: Readonly<Record<string, string>>;
   readonly membership: Membership;
   readonly pipelines: readonly { readonly context: PipelineContext; readonly retentionMs: number | null }[];
   readonly timing: Timing;
@@ -79,15 +82,13 @@ export class Instance {
 
   /** Null when stopped before it succeeded. */
   async #join(): Promise<Tenure | null> {
-    const { clock, events, membership, name, pipelines, random, timing } = this.#options;
+    const { clock, events, membership, name, random, timing } = this.#options;
     let pauseMs = timing.backoffInitialMs;
     while (!this.#stopping.signal.aborted) {
       const id = random.uuid();
       const sent = sentAt(clock);
       try {
-        const names = pipelines.map(({ context }) => context.name);
-        const takes = Object.fromEntries(pipelines.map(({ context }) => [context.name, takenBy(context)]));
-        await membership.join({ id, name, leaseMs: timing.leaseMs, pipelines: names, takes });
+        await membership.join({ id, name, leaseMs: timing.leaseMs, ...this.#served() });
         const tenure = new Tenure(id, clock, timing, sent);
         events.emit("InstanceJoined", { instance: id });
         return tenure;
@@ -98,6 +99,22 @@ export class Instance {
       }
     }
     return null;
+  }
+
+  /** What everybody is told of this instance. */
+  #served(): Pick<Joining, "pipelines" | "takes" | "service" | "ends"> {
+    const { addresses, pipelines, service } = this.#options;
+    const contexts = pipelines.map(({ context }) => context);
+    const ends = contexts.flatMap(({ destination, name }) => {
+      const address = addresses[destination.name];
+      return address === undefined ? [] : [[name, address] as const];
+    });
+    return {
+      pipelines: contexts.map(({ name }) => name),
+      takes: Object.fromEntries(contexts.map((context) => [context.name, takenBy(context)])),
+      ...(service === undefined ? {} : { service }),
+      ends: Object.fromEntries(ends),
+    };
   }
 
   async #serve(tenure: Tenure): Promise<void> {

@@ -34,6 +34,13 @@ export interface RelayOptions {
   readonly retentionMs?: number;
   /** For people: who this is in the list of instances. */
   readonly instanceName?: string;
+  /**
+   * The deployment that this relay belongs to. Instances of one deployment share the lanes; another one on the same table
+   * is refused. Absent: it counts as the same as every other.
+   */
+  readonly service?: string;
+  /** Where each destination leads, by its name, for people and for a comparison of instances. No secrets. */
+  readonly addresses?: Readonly<Record<string, string>>;
   /** Keeps attempts for people who look at them later. */
   readonly recorder?: AttemptRecorder;
   readonly clock?: Clock;
@@ -160,6 +167,7 @@ function instancesOf(
           attemptsMax: attemptsMaxOf(routeList, destination.name),
           payloadBytesMax: limits.payloadBytesMax,
           headersMax: limits.headersMax,
+          ...(options.service === undefined ? {} : { service: options.service }),
         });
         const recorder = options.recorder ?? null;
         const context = { name, store, destination, routes, limits, budget, timing, clock, random, events, recorder };
@@ -173,6 +181,8 @@ function instancesOf(
     const name = options.instanceName ?? "outbox-relay";
     return new Instance({
       name,
+      service: options.service,
+      addresses: options.addresses ?? {},
       membership,
       pipelines: sources.flatMap(pipelinesOf),
       timing: instanceTiming,

@@ -64,7 +64,9 @@ export class Settler {
     this.#context = context;
     this.#grant = grant;
     this.#batch = settledBatch;
-    this.#size = new SettleSize(context.limits.settleEventsMax);
+    const { settleEventsMax, transactionSize } = context.limits;
+    // A batch of a ledger is written as a whole as long as the database takes it.
+    this.#size = new SettleSize(Math.max(settleEventsMax, transactionSize));
     this.#claims = claims;
     this.#listener = listener;
     this.#signal = signal;

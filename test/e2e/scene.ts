@@ -25,7 +25,8 @@ export interface LiveRelay extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export interface SceneRelayOptions extends Pick<RelayOptions, "routes" | "lanes" | "clock" | "retentionMs"> {
+export interface SceneRelayOptions
+  extends Pick<RelayOptions, "routes" | "lanes" | "clock" | "retentionMs" | "service" | "addresses"> {
   readonly tables?: readonly (TableName | TableReference)[];
   readonly columns?: ColumnNames;
   readonly destinations?: Readonly<Record<string, Publisher>>;

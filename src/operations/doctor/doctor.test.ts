@@ -138,6 +138,21 @@ test("A17 a missing table, one without the columns, and no table at all", async 
   assert.deepEqual(checksOf(await findings({ tables: [] })), ["error tables"]);
 });
 
+test("H1 two deployments that want the same events are found", async () => {
+  await server.query(`insert into outbox_relay.pipelines (name, source_schema, source_table, lanes)
+    values ('app.outbox->kafka', 'app', 'outbox', 1), ('app.outbox->rabbit', 'app', 'outbox', 1)`);
+  const join = (end: string) =>
+    server.query(`insert into outbox_relay.instances (id, name, pipelines, lease_ms, alive_until, takes, service)
+      values (gen_random_uuid(), 'host-${end}', array['app.outbox->${end}'], 60000, now() + interval '1 hour',
+        '{"app.outbox->${end}": null}', 'shop')`);
+  await join("kafka");
+  assert.deepEqual(checksOf(await findings()).includes("error owners"), false);
+  await join("rabbit");
+  const found = (await findings()).find(({ check, severity }) => check === "owners" && severity === "error");
+  assert.match(found?.what ?? "", /app\.outbox is read by another deployment too: app\.outbox->rabbit on host-rabbit/);
+  await server.query("delete from outbox_relay.instances; delete from outbox_relay.pipelines");
+});
+
 test("H1 row-level security that may hide rows is found, and the printed statement ends it", async () => {
   const hidden = async () => (await findings()).filter(({ check }) => check === "row security");
   await server.query("alter table app.outbox enable row level security");

@@ -9,6 +9,7 @@ import { checkOwnership } from "./ownership-check.ts";
 import { checkRowSecurity } from "./row-security-check.ts";
 import { checkSchema } from "./schema-check.ts";
 import { checkServer } from "./server-check.ts";
+import { checkSharers } from "./sharers-check.ts";
 import { checkTables } from "./table-check.ts";
 import { checkTakers } from "./takers-check.ts";
 import { checkUpkeep } from "./upkeep-check.ts";
@@ -29,6 +30,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
   await look("row security", () => checkRowSecurity(subject));
   if (schema.length === 0) {
     await look("owners", () => checkOwnership(subject));
+    await look("owners", () => checkSharers(subject));
     await look("takers", () => checkTakers(subject, shaped));
     await look("wal", () => checkWal(subject));
   }

@@ -5,6 +5,7 @@ import { resolutionsMigration } from "./004-resolutions.ts";
 import { takesMigration } from "./005-takes.ts";
 import { logsMigration } from "./006-logs.ts";
 import { operationsMigration } from "./007-operations.ts";
+import { deploymentsMigration } from "./008-deployments.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
@@ -16,6 +17,7 @@ export const MIGRATIONS: readonly Migration[] = [
   takesMigration,
   logsMigration,
   operationsMigration,
+  deploymentsMigration,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -11,9 +11,14 @@ import type { QueueScope } from "./openoutbox-table.ts";
 import { noteReaped } from "./reaped-rows.ts";
 
 /** What the former owner had claimed is given back in the transaction in which the lane changes hands. */
-export function takeLanes(queue: Queue, owner: string, lanes: readonly number[]): Promise<readonly Takeover[]> {
-  const { database, scope } = queue;
-  return takeOver(database, scope, owner, lanes, (session, taken) => freeLanes(session, scope, taken));
+export function takeLanes(
+  { database, scope }: Queue,
+  owner: string,
+  lanes: readonly number[],
+  mayTake: (session: Session) => Promise<void>,
+): Promise<readonly Takeover[]> {
+  const onTaken = (session: Session, taken: readonly TakenLane[]) => freeLanes(session, scope, taken);
+  return takeOver(database, scope, owner, lanes, { mayTake, onTaken });
 }
 
 /**

@@ -7,8 +7,10 @@ import type {
   Run,
   RunRequest,
   Settlement,
+  SourceWarning,
 } from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
+import { ExclusiveTable } from "../../postgres/exclusive-table.ts";
 import { readLivingHolds } from "../../postgres/holds.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
@@ -51,11 +53,13 @@ export class OpenOutboxStore implements QueueStore {
   readonly #keepPollTime: () => Promise<void>;
   readonly #pruner = new Pruner();
   readonly #memory = new ClaimMemory();
+  readonly #exclusive: ExclusiveTable;
   #queue: Queue | null = null;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
     this.#keepPollTime = pollTimeKeeper(parts.database, parts.spec.name);
+    this.#exclusive = new ExclusiveTable(parts.database, parts.table, parts.spec.name);
     this.durableClaims = new OpenOutboxClaims(parts.leaseMs, () => this.#ready());
   }
 
@@ -79,11 +83,11 @@ export class OpenOutboxStore implements QueueStore {
   }
 
   survey() {
-    return survey(this.#parts.database, this.#parts.spec.name);
+    return survey(this.#parts.database, this.#parts.spec.name, this.#parts.spec.service);
   }
 
   async takeOver(owner: string, lanes: readonly number[]) {
-    return await takeLanes(await this.#ready(), owner, lanes);
+    return await takeLanes(await this.#ready(), owner, lanes, (session) => this.#exclusive.mayTake(session, owner));
   }
 
   async release(grant: Grant, suspects: readonly string[] = []): Promise<void> {
@@ -154,8 +158,9 @@ export class OpenOutboxStore implements QueueStore {
     return await readBacklog(this.#parts.database, { context, count: backlogSql(scope), waiting });
   }
 
-  warnings() {
-    return rowSecurityWarnings(this.#parts.database, this.#parts.table, "queue");
+  async warnings(): Promise<readonly SourceWarning[]> {
+    const hidden = await rowSecurityWarnings(this.#parts.database, this.#parts.table, "queue");
+    return [...hidden, ...(await this.#exclusive.warnings())];
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

@@ -11,6 +11,7 @@ import type {
 } from "../../ports/queue-store.ts";
 import { readBacklog } from "../../postgres/backlog.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
+import { ExclusiveTable } from "../../postgres/exclusive-table.ts";
 import { readLivingHolds } from "../../postgres/holds.ts";
 import { displayTable, quoteLiteral } from "../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../postgres/identity.ts";
@@ -19,7 +20,7 @@ import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../postgres/pipelines.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { rowSecurityWarnings } from "../../postgres/row-security.ts";
-import type { Row } from "../../postgres/session.ts";
+import type { Row, Session } from "../../postgres/session.ts";
 import { takenTypes } from "../../postgres/taken-types.ts";
 import { timelineSql } from "../../postgres/timeline.ts";
 import {
@@ -58,6 +59,7 @@ interface Prepared {
   readonly reader: EventReader;
   readonly strays: StrayWatch | null;
   readonly settler: TableSettler;
+  readonly exclusive: ExclusiveTable;
 }
 
 /**
@@ -92,7 +94,9 @@ export class PostgresStore implements QueueStore {
     const { payloadBytesMax, headersMax } = spec;
     const reader = new EventReader({ payloadBytesMax, headersMax, isBytea: shape.payload.kind === "bytea" });
     const strays = shape.strays === null ? null : new StrayWatch(() => this.#lookForStrays(scope));
-    this.#prepared = { scope, reader, strays, settler: new TableSettler(database, spec.name, shape) };
+    const settler = new TableSettler(database, spec.name, shape);
+    const exclusive = this.#prepared?.exclusive ?? new ExclusiveTable(database, shape.name, spec.name);
+    this.#prepared = { scope, reader, strays, settler, exclusive };
     return { lanes: laneCount };
   }
 
@@ -101,12 +105,13 @@ export class PostgresStore implements QueueStore {
   }
 
   survey() {
-    return survey(this.#parts.database, this.#parts.spec.name);
+    return survey(this.#parts.database, this.#parts.spec.name, this.#parts.spec.service);
   }
 
   async takeOver(owner: string, lanes: readonly number[]) {
-    const { scope } = await this.#ready();
-    return await takeOver(this.#parts.database, scope, owner, lanes);
+    const { exclusive, scope } = await this.#ready();
+    const mayTake = (session: Session) => exclusive.mayTake(session, owner);
+    return await takeOver(this.#parts.database, scope, owner, lanes, { mayTake });
   }
 
   release(grant: Grant, suspects: readonly string[] = []) {
@@ -194,8 +199,9 @@ export class PostgresStore implements QueueStore {
   }
 
   async warnings(): Promise<readonly SourceWarning[]> {
-    const { scope } = await this.#ready();
-    return await rowSecurityWarnings(this.#parts.database, scope.shape.name, "queue");
+    const { exclusive, scope } = await this.#ready();
+    const hidden = await rowSecurityWarnings(this.#parts.database, scope.shape.name, "queue");
+    return [...hidden, ...(await exclusive.warnings())];
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {

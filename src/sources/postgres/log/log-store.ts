@@ -11,6 +11,7 @@ import {
   type SourceWarning,
 } from "../../../ports/queue-store.ts";
 import { readBacklog } from "../../../postgres/backlog.ts";
+import { ExclusiveTable } from "../../../postgres/exclusive-table.ts";
 import { readLivingHolds } from "../../../postgres/holds.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../../postgres/identifiers.ts";
 import { pipelineIdentity } from "../../../postgres/identity.ts";
@@ -18,6 +19,7 @@ import { fenced, release, survey, takeOver, writeSettings } from "../../../postg
 import { requireSchema } from "../../../postgres/migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "../../../postgres/pipelines.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import type { Session } from "../../../postgres/session.ts";
 import { takenTypes } from "../../../postgres/taken-types.ts";
 import { glance, transaction } from "../../../postgres/transaction.ts";
 import { backlogSql } from "../backlog.sql.ts";
@@ -63,6 +65,7 @@ export class LogStore<Segment> implements QueueStore {
   readonly #reader: EventReader;
   readonly #keepPollTime: () => Promise<void>;
   readonly #lanes = new Map<number, LogLane<Segment>>();
+  readonly #exclusive: ExclusiveTable;
   #scope: PendingScope | null = null;
   #reading: LogReading<Segment> | null = null;
   #isInFlight: (id: string) => boolean = () => false;
@@ -72,6 +75,7 @@ export class LogStore<Segment> implements QueueStore {
     const { payloadBytesMax, headersMax } = parts.spec;
     this.#reader = new EventReader({ payloadBytesMax, headersMax, isBytea: true });
     this.#keepPollTime = pollTimeKeeper(parts.database, parts.spec.name);
+    this.#exclusive = new ExclusiveTable(parts.database, parts.table, parts.spec.name, { use: "log" });
     const { kind, wakeUp } = parts;
     if (wakeUp !== null) this.watch = (onNews) => wakeUp.watch(onNews);
     else if (kind.watch !== undefined) this.watch = (onNews) => kind.watch!(onNews);
@@ -97,13 +101,14 @@ export class LogStore<Segment> implements QueueStore {
   }
 
   survey() {
-    return survey(this.#parts.database, this.#parts.spec.name);
+    return survey(this.#parts.database, this.#parts.spec.name, this.#parts.spec.service);
   }
 
   async takeOver(owner: string, lanes: readonly number[]) {
     const { database, kind } = this.#parts;
     const { scope } = await this.#ready();
-    const taken = await takeOver(database, scope, owner, lanes);
+    const mayTake = (session: Session) => this.#exclusive.mayTake(session, owner);
+    const taken = await takeOver(database, scope, owner, lanes, { mayTake });
     const grants = taken.map(({ grant }) => grant);
     for (const { lane } of grants) this.#lanes.delete(lane);
     for (const lane of await takeCheckpoints(database, scope.pipeline, kind, grants)) {
@@ -233,7 +238,7 @@ export class LogStore<Segment> implements QueueStore {
   }
 
   async warnings(): Promise<readonly SourceWarning[]> {
-    return (await this.#parts.kind.warnings?.()) ?? [];
+    return [...((await this.#parts.kind.warnings?.()) ?? []), ...(await this.#exclusive.warnings())];
   }
 
   prune(olderThanMs: number, rows: number): Promise<number> {

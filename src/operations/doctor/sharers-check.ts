@@ -1,0 +1,32 @@
+import { readerOf, readersSql, rivalsOf, sharersText } from "../../postgres/sharers.ts";
+import { transaction } from "../../postgres/transaction.ts";
+import { operationReadSettings } from "../event-source.ts";
+import type { DoctorSubject, Finding } from "./finding.ts";
+
+/** Deployments that want the same events of one table: each event would go to one of them only. */
+export async function checkSharers({ database, tables }: DoctorSubject): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for (const table of tables.filter(({ isThere }) => isThere)) {
+    const settings = operationReadSettings(database, "looking for other deployments");
+    const rows = await transaction(database.pool, settings, (session) =>
+      session.rows(readersSql(database.tables, table)),
+    );
+    const readers = rows.map(readerOf);
+    const [me, ...others] = readers.flatMap((reader) => {
+      const rivals = rivalsOf(reader, readers);
+      return rivals.length === 0 ? [] : [reader, ...rivals];
+    });
+    if (me === undefined) continue;
+    findings.push({
+      severity: "error",
+      check: "owners",
+      what: sharersText(
+        table,
+        me,
+        others.filter(({ instance }) => instance !== me.instance),
+      ),
+      fix: `Stop one of them, or divide the events by OUTBOX_ROUTES; to hand over on purpose:\noutbox-relay pause '${me.pipeline}' --hand-over`,
+    });
+  }
+  return findings;
+}
