@@ -67,6 +67,16 @@ test("C8 the image runs as a user by number, is told to listen outside, and copi
   assert.ok(last.includes(`node_modules/outbox-relay/${bin["outbox-relay"]}`));
 });
 
+test("H1 C8 every stage that installs packages has the lockfile beside it", () => {
+  const stages = dockerfile.split(/^(?=FROM )/m).filter((stage) => /\bnpm (?:ci|install)\b/.test(stage));
+  assert.equal(stages.length, 2);
+  for (const stage of stages) {
+    const [before = "", command = ""] = stage.split(/(?=\bnpm (?:ci|install)\b)/);
+    assert.match(before, /^COPY package\.json package-lock\.json \.\/$/m, "the versions are those of the lockfile");
+    assert.doesNotMatch(command.split("\n")[0] ?? "", /\.tgz|@/, "nothing is resolved beside it");
+  }
+});
+
 test("C8 the compose file names settings, files and services that exist", () => {
   for (const service of [services.migrate!, relay]) {
     assert.deepEqual(

@@ -7,6 +7,7 @@ import { payloadText } from "./event-text.ts";
 import { limitOf, oneLine, outputOption, printJson } from "./events-commands.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
 import { choiceFilterOf, FILTER_HELP } from "./filter-argument.ts";
+import { plainLine } from "./plain-text.ts";
 import { textTable } from "./text-table.ts";
 
 interface ListFlags extends ChoiceFlags {
@@ -164,7 +165,7 @@ function letterText(letter: ShownTo<ShownDeadLetter>): string {
     ...letter.errors.map(({ at, attempt, reason }) => [`attempt ${attempt}`, `${at}  ${reason}`]),
     ["payload", payloadText(payload)],
   ];
-  return `${lines.map(([name = "", value = ""]) => `${name.padEnd(12)}${value}`).join("\n")}\n${payload?.text ?? ""}\n`;
+  return `${lines.map(([name = "", value = ""]) => `${name.padEnd(12)}${plainLine(value)}`).join("\n")}\n${payload?.text ?? ""}\n`;
 }
 
 async function change(verb: "replay" | "discard", ids: readonly string[], flags: ChangeFlags): Promise<number> {

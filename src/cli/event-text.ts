@@ -1,5 +1,6 @@
 import type { ShownAttempt } from "../operations/attempts.ts";
 import type { ShownEvent } from "../operations/event-show.ts";
+import { plainLine } from "./plain-text.ts";
 
 const NAME_WIDTH = 12;
 
@@ -28,7 +29,7 @@ export function eventText(event: ShownEvent): string {
     ]),
     ["payload", payloadText(payload)],
   ];
-  const text = lines.map(([name = "", value = ""]) => `${name.padEnd(NAME_WIDTH)}${value}`).join("\n");
+  const text = lines.map(([name = "", value = ""]) => `${name.padEnd(NAME_WIDTH)}${plainLine(value)}`).join("\n");
   return payload === null ? `${text}\n` : `${text}\n${payload.text}\n`;
 }
 

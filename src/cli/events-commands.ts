@@ -4,6 +4,7 @@ import type { ListedEvent } from "../operations/event-list.ts";
 import { eventText } from "./event-text.ts";
 import { type End, EXIT, Exit } from "./exit.ts";
 import { eventFilterOf, FILTER_HELP } from "./filter-argument.ts";
+import { plainLine } from "./plain-text.ts";
 import { textTable } from "./text-table.ts";
 
 interface FilterFlags {
@@ -160,7 +161,9 @@ async function tail(words: readonly string[], flags: FilterFlags & { output: "te
       missed,
     })) {
       const { createdAt, id, key, source, state, type } = event;
-      const text = `${createdAt ?? "-"}  ${state.padEnd(9)}  ${type}  ${key ?? "-"}  ${id}  ${source}  ${oneLine(event.reason ?? "")}`;
+      const text = plainLine(
+        `${createdAt ?? "-"}  ${state.padEnd(9)}  ${type}  ${key ?? "-"}  ${id}  ${source}  ${oneLine(event.reason ?? "")}`,
+      );
       process.stdout.write(`${flags.output === "json" ? JSON.stringify({ what, ...event }) : text.trimEnd()}\n`);
     }
     return EXIT.ok;

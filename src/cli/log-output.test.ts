@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 const MODULE = new URL("./log-output.ts", import.meta.url).href;
@@ -34,6 +37,35 @@ async function ending(reader: "reads" | "is gone"): Promise<{ code: number | nul
 
 test("G5 what is left of the log at the end of the process is written", { timeout: 20_000 }, async () => {
   assert.deepEqual(await ending("reads"), { code: 7, lines: 1_000 });
+});
+
+/** With a full pipe as its output, whose reader is there and reads nothing. */
+async function endingInto(folder: string): Promise<number | null> {
+  const fifo = join(folder, "log");
+  execFileSync("mkfifo", [fifo]);
+  const pipe = openSync(fifo, constants.O_RDWR);
+  try {
+    const stdio = ["ignore", pipe, "inherit", "ipc"] as const;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", PROGRAM], { stdio: [...stdio] });
+    await once(child, "message");
+    const ended = once(child, "exit");
+    child.send("write");
+    const [code] = (await ended) as [number | null];
+    return code;
+  } finally {
+    closeSync(pipe);
+  }
+}
+
+test("H1 G5 a reader of the log that stands still does not keep the process from ending", {
+  timeout: 20_000,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "log-output-"));
+  try {
+    assert.equal(await endingInto(folder), 7);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("G5 a reader of the log that is gone does not keep the process from ending", { timeout: 20_000 }, async () => {

@@ -13,6 +13,7 @@ import { addInitCommand } from "./init-command.ts";
 import { addKeysCommands } from "./keys-commands.ts";
 import type { MigrateAction } from "./migrate-command.ts";
 import { addOperationsCommands } from "./operations-commands.ts";
+import { guardTerminal, plainLines } from "./plain-text.ts";
 import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestsCommands } from "./requests-commands.ts";
 import { VERSION } from "./version.ts";
@@ -31,6 +32,9 @@ export async function main(args: readonly string[]): Promise<never> {
   process.exit(code);
 }
 
+/** Commands that hand out events as they are, or draw with sequences of their own. */
+const OWN_TERMINAL = new Set(["run", "dev", "top"]);
+
 /** All commands, with nothing done yet. */
 export function commands(end: End): Command {
   const program = new Command("outbox-relay")
@@ -40,6 +44,9 @@ export function commands(end: End): Command {
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true });
   addConfigOptions(program);
+  program.hook("preAction", (_, action) => {
+    if (!OWN_TERMINAL.has(action.name())) for (const stream of [process.stdout, process.stderr]) guardTerminal(stream);
+  });
   program
     .command("run")
     .description("deliver until stopped; settings come from a config file and the environment")
@@ -121,6 +128,6 @@ function explain(error: unknown): number {
 }
 
 function complain(code: number, lines: readonly string[]): number {
-  process.stderr.write(lines.map((line) => `outbox-relay: ${line}\n`).join(""));
+  process.stderr.write(lines.map((line) => `outbox-relay: ${plainLines(line)}\n`).join(""));
   return code;
 }

@@ -1,6 +1,8 @@
+import { plainLine } from "./plain-text.ts";
+
 /** Rows for people: a head, columns as wide as need be, two blanks between them; numbers stand to the right. */
 export function textTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const texts = rows.map((row) => row.map(String));
+  const texts = rows.map((row) => row.map((cell) => plainLine(String(cell))));
   const widths = head.map((title, at) => Math.max(title.length, ...texts.map((row) => (row[at] ?? "").length)));
   const isNumber = head.map((_, at) => rows.length > 0 && rows.every((row) => typeof row[at] === "number"));
   const line = (cells: readonly string[]) =>

@@ -26,6 +26,16 @@ export interface OidcConfig {
   readonly scopes: readonly string[];
   readonly roleClaim: string;
   readonly rightsByGroup: ReadonlyMap<string, Rights>;
+  /** How long a login holds until the issuer is asked again. */
+  readonly sessionMs: number;
+}
+
+/** All that the groups give, together; null where they give nothing. */
+export function rightsOfGroups({ rightsByGroup }: OidcConfig, groups: readonly string[]): Rights | null {
+  const rights = groups.flatMap((group) => rightsByGroup.get(group) ?? []);
+  const role = ROLES.findLast((it) => rights.some((right) => right.role === it));
+  if (role === undefined) return null;
+  return { role, maySeePayloads: rights.some(({ maySeePayloads }) => maySeePayloads) };
 }
 
 /** Who may use API and console. Without tokens and issuer: the user who runs the service, on this machine. */
@@ -49,7 +59,8 @@ export const NO_ACCESS_RULES: AccessConfig = {
 /** Names that the relay itself uses in the audit. */
 export const RESERVED_NAMES: readonly string[] = ["local", "nobody", "relay", "api", "console"];
 const NAME = /^[\w.@-]{1,100}$/;
-const TOKEN_CHARACTERS_MIN = 16;
+/** A shorter one can be guessed. */
+export const TOKEN_CHARACTERS_MIN = 16;
 const TOKEN_FORM = "write name:role:token, the role being viewer, operator or admin, perhaps with +payloads behind it";
 const ROLES_FORM = "write role=group pairs such as viewer=support,operator+payloads=oncall,admin=platform";
 
@@ -153,6 +164,7 @@ function oidcConfig(settings: Settings, problems: string[]): OidcConfig | null {
     redirectUrl: OIDC_REDIRECT_URL ?? null,
     scopes: settings.OIDC_SCOPES ?? ["openid", "profile", "email"],
     roleClaim: settings.OIDC_ROLE_CLAIM,
+    sessionMs: settings.OIDC_SESSION,
     rightsByGroup: new Map((OIDC_ROLES ?? []).flatMap((pair) => groupRights(pair, problems))),
   };
 }

@@ -1,5 +1,5 @@
 import { setting } from "./setting.ts";
-import { list, text, wholeNumber } from "./value-types.ts";
+import { duration, list, text, wholeNumber } from "./value-types.ts";
 
 /** Who may use API and console, and as what. */
 export const accessSettings = {
@@ -48,6 +48,11 @@ export const accessSettings = {
     "http.oidc.roleClaim",
     text(200).default("roles"),
     "The claim that holds the groups of a person, with dots for claims within claims: realm_access.roles",
+  ),
+  OIDC_SESSION: setting(
+    "http.oidc.session",
+    duration({ minMs: 60_000, maxMs: 43_200_000 }).default(900_000),
+    "How long a login by OpenID Connect holds; then the console asks the issuer again, and a role that was taken away is gone",
   ),
   OIDC_ROLES: setting(
     "http.oidc.roles",

@@ -26,6 +26,7 @@ test("A14 without any variable the documented defaults hold", () => {
       DATABASE_SCHEMA: "outbox_relay",
       API_REQUESTS_PER_SECOND: 100,
       OIDC_ROLE_CLAIM: "roles",
+      OIDC_SESSION: 900_000,
       SERVICE_NAME: "outbox-relay",
       LOG_LEVEL: "info",
       LOG_EVENTS: "failures",

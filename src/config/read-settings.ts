@@ -57,7 +57,7 @@ export function readSettings({ env, file = null, flags = [], readText = readUtf8
   return {
     settings: parsed.data,
     origins: new Map([...written].map(([name, { origin }]) => [name, origin])),
-    secrets: [...written].flatMap(([name, { value }]) => secretsIn(name, value)),
+    secrets: [...new Set([...written].flatMap(([name, { value }]) => secretsIn(name, value)))],
     warnings: strangersIn(env),
     file: file?.name ?? null,
   };

@@ -141,7 +141,8 @@ test("A20 Kafka's logins need all of their parts", () => {
     password: "pass",
   });
   assert.equal(kafkaOf(user).sasl?.mechanism, "PLAIN");
-  const warned = (env: Environment) => configFromEnvironment({ ...BASE, ...user, ...env }).warnings.length;
+  const warned = (env: Environment) =>
+    configFromEnvironment({ ...BASE, PGSSLMODE: "require", ...user, ...env }).warnings.length;
   assert.deepEqual(
     [warned({}), warned({ KAFKA_SSL: "true" }), warned({ KAFKA_SASL_MECHANISM: "SCRAM-SHA-256" })],
     [1, 0, 0],

@@ -82,7 +82,7 @@ function guardAgainstStrangers(server: FastifyInstance): void {
 
 /** Answered here, so that the console knows what it is shown in before there is a relay, and while there is none. */
 function addSession(server: FastifyInstance): void {
-  const identity = { name: "local", role: "admin", maySeePayloads: true, expiresAt: null };
+  const identity = { name: "local", by: "local", role: "admin", maySeePayloads: true, expiresAt: null };
   const session = { service: DEMO_SERVICE, version: VERSION, access: "open", logins: [], identity, isDemo: true };
   server.get("/api/v1/session", async (_request, reply) => reply.header("cache-control", "no-store").send(session));
 }

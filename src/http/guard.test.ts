@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AccessConfig, NO_ACCESS_RULES, tokenDigest } from "../config/access-config.ts";
+import type { Clock } from "../core/clock.ts";
+import { EndedSessions, sessionMark } from "./auth/ended-sessions.ts";
 import { foreignBy } from "./auth/foreign.ts";
 import { peerIn } from "./auth/peer-user.ts";
 import { sessionCookie } from "./auth/session.ts";
@@ -12,16 +14,22 @@ const TOKENS: AccessConfig = {
   ...NO_ACCESS_RULES,
   tokens: [
     { name: "admin", role: "admin", maySeePayloads: true, digest: tokenDigest("s3cret") },
-    { name: "ann", role: "viewer", maySeePayloads: false, digest: tokenDigest("ann's own") },
+    { name: "ann", role: "viewer", maySeePayloads: false, digest: tokenDigest("ann's own, long one") },
   ],
 };
+
+const endedOn = (clock: Clock, marks: readonly string[] = []) => new EndedSessions(clock, async () => marks);
 
 function guardOf(host: string, access: AccessConfig = NO_ACCESS_RULES) {
   const time = { nowMs: 1_000_000 };
   const refusals: string[] = [];
   const clock = { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} };
   const refused = ({ address }: { address: string }) => void refusals.push(address);
-  return { guard: new Guard({ host, access: () => access, clock, refused, closed: () => {} }), time, refusals };
+  return {
+    guard: new Guard({ host, access: () => access, clock, refused, closed: () => {}, ended: endedOn(clock) }),
+    time,
+    refusals,
+  };
 }
 
 interface Question {
@@ -62,8 +70,11 @@ test("G4 beyond this machine the API is off without a token, and open to whoever
   assert.equal(codeOf(off, { host, authorization: "Bearer undefined" }), "403 API_OFF");
   const { guard } = guardOf("0.0.0.0", TOKENS);
   assert.equal(codeOf(guard, { host, authorization: "Bearer s3cret" }, { role: "admin" }), "let in as admin");
-  assert.equal(codeOf(guard, { host, authorization: "bearer ann's own" }), "let in as ann");
-  assert.equal(codeOf(guard, { host, authorization: "Bearer ann's own" }, { role: "operator" }), "403 ROLE_MISSING");
+  assert.equal(codeOf(guard, { host, authorization: "bearer ann's own, long one" }), "let in as ann");
+  assert.equal(
+    codeOf(guard, { host, authorization: "Bearer ann's own, long one" }, { role: "operator" }),
+    "403 ROLE_MISSING",
+  );
   for (const authorization of ["", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret"]) {
     assert.equal(codeOf(guard, { host, authorization }), "401 UNAUTHORIZED", authorization);
   }
@@ -102,17 +113,25 @@ test("G4 CSRF behind a proxy: PUBLIC_URL is the one outside address whose pages 
 test("G4 ten wrong tokens a minute from one address, then none is looked at; who was right before stays in", () => {
   const { guard, refusals, time } = guardOf("0.0.0.0", TOKENS);
   const ask = (token: string, address: string) => codeOf(guard, { authorization: `Bearer ${token}` }, { address });
-  assert.equal(ask("ann's own", "198.51.100.1"), "let in as ann");
+  assert.equal(ask("ann's own, long one", "198.51.100.1"), "let in as ann");
   for (let guess = 0; guess < 10; guess += 1) assert.equal(ask(`guess ${guess}`, "198.51.100.1"), "401 UNAUTHORIZED");
   assert.equal(ask("guess", "198.51.100.1"), "429 TOO_MANY_FAILURES");
   assert.equal(ask("s3cret", "198.51.100.1"), "429 TOO_MANY_FAILURES", "a guess that hits tells nothing");
-  assert.equal(ask("ann's own", "198.51.100.1"), "let in as ann");
+  assert.equal(ask("ann's own, long one", "198.51.100.1"), "let in as ann");
   assert.equal(ask("s3cret", "198.51.100.2"), "let in as admin", "others are not concerned");
   assert.equal(refusals.length, 10);
   time.nowMs += 60_000;
   assert.equal(ask("s3cret", "198.51.100.1"), "let in as admin");
   for (let guess = 0; guess < 10; guess += 1) ask("guess", `2001:db8:0:7::${guess}`);
   assert.equal(ask("guess", "2001:db8:0:7:ffff::1"), "429 TOO_MANY_FAILURES", "one network of IPv6 is one asker");
+});
+
+test("H1 G4 a short token that was right from a shared address before cannot be guessed from there without limit", () => {
+  const { guard } = guardOf("0.0.0.0", TOKENS);
+  const ask = (token: string) => codeOf(guard, { authorization: `Bearer ${token}` });
+  assert.equal(ask("s3cret"), "let in as admin");
+  for (let guess = 0; guess < 10; guess += 1) assert.equal(ask(`guess ${guess}`), "401 UNAUTHORIZED");
+  assert.equal(ask("s3cret"), "429 TOO_MANY_FAILURES", "a guess that hits tells nothing");
 });
 
 test("G4 wrong tokens from ever new addresses do not fill the memory, and the first are forgotten", () => {
@@ -132,7 +151,7 @@ test("G4 requests of one identity: twice the rate at once, then the rate, and ot
     while (ask(token).startsWith("let in")) count += 1;
     return count;
   };
-  assert.deepEqual([letIn("s3cret"), letIn("ann's own")], [200, 200]);
+  assert.deepEqual([letIn("s3cret"), letIn("ann's own, long one")], [200, 200]);
   assert.equal(ask("s3cret"), "429 TOO_MANY_REQUESTS");
   time.nowMs += 1_000;
   assert.equal(letIn("s3cret"), 100);
@@ -152,7 +171,7 @@ test("G4 of one identity fifty requests and streams are open at once, and each t
   const admin = caller("s3cret");
   const [first, ...others] = Array.from({ length: 50 }, () => guard.enter(admin));
   assert.throws(() => guard.enter(admin), { status: 429 });
-  const ann = guard.enter(caller("ann's own"));
+  const ann = guard.enter(caller("ann's own, long one"));
   first?.();
   const last = guard.enter(admin);
   assert.throws(() => guard.enter(admin), { status: 429 });
@@ -164,9 +183,16 @@ test("G4 an expired session is refused with a code of its own; what a session ma
   let access = TOKENS;
   const nowMs = { at: 1_000_000_000 };
   const clock = { wallMs: () => nowMs.at, monotonicMs: () => nowMs.at, sleep: async () => {} };
-  const guard = new Guard({ host: "0.0.0.0", access: () => access, clock, refused: () => {}, closed: () => {} });
+  const guard = new Guard({
+    host: "0.0.0.0",
+    access: () => access,
+    clock,
+    refused: () => {},
+    closed: () => {},
+    ended: endedOn(clock),
+  });
   const cookieOf = (name: string) =>
-    sessionCookie(access, { by: "token", name, role: "admin", payloads: true }, {}, nowMs.at).split(";")[0] ?? "";
+    sessionCookie(access, { by: "token", name, groups: [] }, {}, nowMs.at).split(";")[0] ?? "";
   const cookie = cookieOf("ann");
   const ask = (role: Role = "viewer") => codeOf(guard, { cookie }, { role });
   assert.equal(ask(), "let in as ann");
@@ -212,6 +238,52 @@ test("G4 the other end's user is read from the system's table; a socket that was
   const one = "00000000000000000000000001000000";
   const table = [row(`${one}:0BC4`, `${one}:9C40`, 1, 7), row(`${one}:9C40`, `${one}:0BC4`, 2, 8)].join("\n");
   assert.deepEqual([peerIn(table, six, 2), peerIn(table, six, 3)], ["own", "other"]);
+});
+
+test("H1 G4 an account's session ends soon, and a role that the settings take away is gone at once", () => {
+  const rights = (role: Role) => ({ role, maySeePayloads: false });
+  const oidc = {
+    ...{ issuer: "https://id", clientId: "c", clientSecret: "s", redirectUrl: null, scopes: [], roleClaim: "roles" },
+    ...{ rightsByGroup: new Map([["ops", rights("operator")]]), sessionMs: 900_000 },
+  };
+  let access: AccessConfig = { ...NO_ACCESS_RULES, oidc };
+  const time = { nowMs: 1_000_000_000 };
+  const clock = { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} };
+  const guard = new Guard({ host: "h", access: () => access, clock, refused() {}, closed() {}, ended: endedOn(clock) });
+  const owner = { by: "oidc", name: "eve", groups: ["ops"] } as const;
+  const text = sessionCookie(access, owner, {}, time.nowMs);
+  assert.match(text, /Max-Age=900;/);
+  const cookie = text.split(";")[0] ?? "";
+  assert.equal(codeOf(guard, { cookie }, { role: "operator" }), "let in as eve");
+  access = { ...access, oidc: { ...oidc, rightsByGroup: new Map([["ops", rights("viewer")]]) } };
+  assert.equal(codeOf(guard, { cookie }, { role: "operator" }), "403 ROLE_MISSING");
+  access = { ...access, oidc: { ...oidc, rightsByGroup: new Map() } };
+  assert.equal(codeOf(guard, { cookie }), "401 UNAUTHORIZED");
+  access = { ...access, oidc };
+  time.nowMs += 900_000;
+  assert.equal(codeOf(guard, { cookie }), "401 SESSION_EXPIRED");
+});
+
+test("H1 G4 a logout ends every copy of the cookie, here at once and elsewhere by the audit", async () => {
+  const { guard, time } = guardOf("0.0.0.0", TOKENS);
+  const newCookie = () =>
+    sessionCookie(TOKENS, { by: "token", name: "ann", groups: [] }, {}, time.nowMs).split(";")[0] ?? "";
+  const [cookie, other] = [newCookie(), newCookie()];
+  const ended = guard.endSession({ cookie });
+  assert.equal(ended?.name, "ann");
+  assert.equal(codeOf(guard, { cookie }), "401 SESSION_EXPIRED");
+  assert.equal(codeOf(guard, { cookie: other }), "let in as ann", "her other sessions stay");
+  assert.equal(guard.endSession({ cookie: "outbox_relay_session=a.b" }), null);
+  const clock = { wallMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} };
+  const marks = [sessionMark(ended?.id ?? "")];
+  const options = { host: "0.0.0.0", access: () => TOKENS, clock, refused() {}, closed() {} };
+  const elsewhere = new Guard({ ...options, ended: endedOn(clock, marks) });
+  await elsewhere.prepare({ cookie });
+  assert.equal(codeOf(elsewhere, { cookie }), "401 SESSION_EXPIRED");
+  const down = new EndedSessions(clock, async () => Promise.reject(new Error("no database")));
+  const alone = new Guard({ ...options, ended: down });
+  await alone.prepare({ cookie: other });
+  assert.equal(codeOf(alone, { cookie: other }), "let in as ann", "people get in while the database is down");
 });
 
 test("G4 the line of the start says which of the three it is", () => {

@@ -1,7 +1,8 @@
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { type AccessConfig, type AccessToken, tokenDigest } from "../config/access-config.ts";
+import { type AccessConfig, type AccessToken, TOKEN_CHARACTERS_MIN, tokenDigest } from "../config/access-config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { EndedSessions } from "./auth/ended-sessions.ts";
 import { askerOf, FailureLimit, InFlightLimit, RequestLimit } from "./auth/limits.ts";
 import { isLoopback, requireKnownHost, requireSameSite } from "./auth/origin.ts";
 import { sessionOf } from "./auth/session.ts";
@@ -66,6 +67,8 @@ interface GuardOptions {
   readonly clock: Clock;
   /** A token was wrong. */
   refused(asking: Asking): void;
+  /** Sessions that a logout has ended. */
+  readonly ended: EndedSessions;
   /** A request was not let in although the API is open here. */
   closed(why: string): void;
 }
@@ -113,6 +116,7 @@ export class Guard {
 
   /** Whether the asker would still be let in: tokens and accounts come and go while an answer is being sent. */
   isWelcome(asking: Asking): boolean {
+    void this.prepare(asking.headers);
     try {
       this.identify(asking);
       return true;
@@ -155,24 +159,46 @@ export class Guard {
       const sent = /^Bearer +(.+)$/i.exec(headers.authorization)?.[1] ?? "";
       return { ...this.tokenOf(asking, sent), kind: "token", via, expiresAt: null };
     }
-    const session = sessionOf(access, headers, this.#options.clock.wallMs());
+    const session = this.#sessionOf(headers);
     if (session === null) throw unauthorized("No token came with the request.");
     if (session.isExpired) {
       throw new HttpError(401, "SESSION_EXPIRED", "The session has expired.", "Log in again.");
     }
+    if (this.#options.ended.has(session.id)) {
+      throw new HttpError(401, "SESSION_EXPIRED", "The session was ended by a logout.", "Log in again.");
+    }
     // The browser sends a cookie by itself, whoever wants it to.
     requireSameSite(headers, access.publicOrigin);
-    const { by, exp, name, payloads, role } = session;
-    return { kind: by, name, role, maySeePayloads: payloads, via, expiresAt: new Date(exp * 1_000) };
+    const { by, exp, maySeePayloads, name, role } = session;
+    return { kind: by, name, role, maySeePayloads, via, expiresAt: new Date(exp * 1_000) };
   }
 
-  /** Throws for a wrong one, and after too many wrong ones for every one that was not right from there before. */
+  /** To be awaited before somebody is identified. */
+  async prepare(headers: IncomingHttpHeaders): Promise<void> {
+    if (this.#sessionOf(headers) !== null) await this.#options.ended.refresh();
+  }
+
+  /** For every copy of the cookie too. Null where there is no session. */
+  endSession(headers: IncomingHttpHeaders): ReturnType<typeof sessionOf> {
+    const session = this.#sessionOf(headers);
+    if (session !== null) this.#options.ended.end(session.id);
+    return session;
+  }
+
+  #sessionOf(headers: IncomingHttpHeaders): ReturnType<typeof sessionOf> {
+    return sessionOf(this.access, headers, this.#options.clock.wallMs());
+  }
+
+  /** Throws for a wrong one, and after too many wrong ones for every one that is short or was not right from there before. */
   tokenOf(asking: Asking, sent: string): Omit<AccessToken, "digest"> {
     if (this.modeFor(asking) === "off") throw this.apiOff(asking);
     const asker = askerOf(asking.address);
     const waitS = this.#failures.waitS(asker);
     const token = matching(this.access.tokens, sent);
-    if (waitS > 0 && (token === null || !this.#failures.isProven(asker, token.name))) {
+    // Others behind the same proxy could guess a short one that was right before, as long as they like.
+    const isExempt =
+      token !== null && sent.length >= TOKEN_CHARACTERS_MIN && this.#failures.isProven(asker, token.name);
+    if (waitS > 0 && !isExempt) {
       throw tooMany("TOO_MANY_FAILURES", "Too many wrong tokens came from this address.", waitS);
     }
     if (token === null) {

@@ -63,6 +63,7 @@ export function addGuard(server: FastifyInstance, guard: Guard): void {
       if (request.url.startsWith("/api/") && guard.mode !== "open") guard.slow(`address:${askerOf(request.ip)}`);
       return;
     }
+    await guard.prepare(request.headers);
     const asking = askingOf(request);
     const caller = guard.admit(asking, access);
     request.identity = caller;

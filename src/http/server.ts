@@ -4,6 +4,7 @@ import { systemClock } from "../core/clock.ts";
 import { RelayError, reasonOf } from "../core/errors.ts";
 import type { OperationTarget } from "../operations/event-source.ts";
 import { auditRoute } from "./audit-routes.ts";
+import { EndedSessions } from "./auth/ended-sessions.ts";
 import { LoginNotes } from "./auth/login-notes.ts";
 import { consoleRoutes } from "./console-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
@@ -74,6 +75,7 @@ export async function startHttpServer(
     access: () => faces.access(),
     clock: systemClock,
     refused: ({ address, headers }) => notes.refused(viaOf(headers), { address }),
+    ended: new EndedSessions(systemClock, () => notes.ended()),
     closed: options.closed ?? (() => {}),
   });
   const routes = allRoutes(faces, options, { guard, notes });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Clock } from "../core/clock.ts";
+import { sessionMark } from "./auth/ended-sessions.ts";
 import type { LoginNotes } from "./auth/login-notes.ts";
 import { oidcRoutes } from "./auth/oidc-routes.ts";
 import { noSessionCookie, sessionCookie } from "./auth/session.ts";
@@ -26,7 +27,10 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       summary: "Who is logged in, and how one logs in",
       access: "open",
       answers: { 200: { description: "Also for those who are not logged in", schema: sessionSchema } },
-      handle: async (asking) => ok(sessionAnswer(parts, { ...asking, method: "GET" })),
+      handle: async (asking) => {
+        await guard.prepare(asking.headers);
+        return ok(sessionAnswer(parts, { ...asking, method: "GET" }));
+      },
     }),
     route({
       method: "POST",
@@ -45,9 +49,9 @@ export function sessionRoutes(parts: SessionParts): Route[] {
           throw new HttpError(409, "LOGIN_NOT_NEEDED", "The API is open to this machine: no login is needed.");
         }
         const { address, headers } = asking;
-        const { maySeePayloads, name, role } = guard.tokenOf({ ...asking, method: "POST" }, asking.body.token);
+        const { name } = guard.tokenOf({ ...asking, method: "POST" }, asking.body.token);
         parts.notes.loggedIn({ by: name, via: "console" }, { by: "token", address });
-        const owner = { by: "token", name, role, payloads: maySeePayloads } as const;
+        const owner = { by: "token", name, groups: [] } as const;
         const cookie = sessionCookie(guard.access, owner, headers, parts.clock.wallMs());
         return { status: 204, body: null, headers: { "set-cookie": cookie } };
       },
@@ -56,10 +60,15 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       method: "POST",
       path: "/api/v1/logout",
       id: "logout",
-      summary: "End the session in this browser",
+      summary: "End the session, in this browser and for every copy of its cookie",
       access: "open",
-      answers: { 204: { description: "The cookie is gone", schema: null } },
-      handle: async ({ headers }) => {
+      answers: { 204: { description: "The session has ended", schema: null } },
+      handle: async ({ address, headers }) => {
+        const ended = guard.endSession(headers);
+        if (ended !== null) {
+          const { by, id, name } = ended;
+          parts.notes.loggedOut({ by: name, via: "console" }, { by, session: sessionMark(id), address });
+        }
         return { status: 204, body: null, headers: { "set-cookie": noSessionCookie(guard.access, headers) } };
       },
     }),
@@ -82,8 +91,8 @@ function sessionAnswer({ guard, service, version }: SessionParts, asking: Asking
 /** Whatever keeps somebody out elsewhere makes him nobody here. */
 function identityOrNull(guard: Guard, asking: Asking) {
   try {
-    const { expiresAt, maySeePayloads, name, role } = guard.identify(asking);
-    return { name, role, maySeePayloads, expiresAt: expiresAt?.toISOString() ?? null };
+    const { expiresAt, kind, maySeePayloads, name, role } = guard.identify(asking);
+    return { name, by: kind, role, maySeePayloads, expiresAt: expiresAt?.toISOString() ?? null };
   } catch (error) {
     if (error instanceof HttpError) return null;
     throw error;

@@ -30,6 +30,7 @@ export const AUDIT_ACTIONS = [
   "log-reset",
   "login",
   "login-refused",
+  "logout",
   "payload-read",
 ] as const;
 
@@ -94,6 +95,21 @@ export async function noteActionOfEach(
 
 /** What a plan did to its events, one by one: of interest with an event, and noise beside what people did. */
 const BY_PLAN = "(via = 'relay' and event_id is not null)";
+
+/** More than people and refused logins write in the life of a session. */
+const LOOKED_THROUGH_MAX = 20_000;
+
+/** The marks of the console's sessions that a logout has ended within half a day. */
+export async function endedSessions(database: Database): Promise<readonly string[]> {
+  const rows = await statement(
+    database.pool,
+    operationReadSettings(database, "reading the logouts"),
+    `select detail->>'session' from (select action, at, detail from ${database.tables.audit} where not ${BY_PLAN}
+       order by id desc limit ${LOOKED_THROUGH_MAX}) last
+     where action = 'logout' and at > clock_timestamp() - interval '12 hours'`,
+  );
+  return rows.flatMap(([mark]) => mark ?? []);
+}
 
 /** The last ones first. What plans did to single events is left out unless an event or an action is asked for. */
 export async function listAudit(

@@ -133,10 +133,10 @@ describe("logins", () => {
 
   test("G4 tokens: each has a name, a role and its own right to see payloads, also where only its digest is known", async () => {
     const as = async (token: string) => (await sessionOf({ authorization: `Bearer ${token}` })).identity;
-    const expiresAt = null;
-    assert.deepEqual(await as(ADMIN), { name: "admin", role: "admin", maySeePayloads: true, expiresAt });
-    assert.deepEqual(await as(ANN), { name: "ann", role: "viewer", maySeePayloads: false, expiresAt });
-    assert.deepEqual(await as(BOB), { name: "bob", role: "operator", maySeePayloads: true, expiresAt });
+    const own = { by: "token", expiresAt: null };
+    assert.deepEqual(await as(ADMIN), { name: "admin", role: "admin", maySeePayloads: true, ...own });
+    assert.deepEqual(await as(ANN), { name: "ann", role: "viewer", maySeePayloads: false, ...own });
+    assert.deepEqual(await as(BOB), { name: "bob", role: "operator", maySeePayloads: true, ...own });
     assert.equal(await as(env.API_TOKENS?.split(":").at(-1) ?? ""), null, "the digest is no token");
     const { access, identity, logins } = await sessionOf({});
     assert.deepEqual([access, identity, logins], ["login", null, ["token", "oidc"]]);
@@ -206,11 +206,29 @@ describe("logins", () => {
     assert.equal((await api("/pipelines/x/pause", pause)).code, "ROLE_MISSING");
     const out = await api("/logout", { method: "POST", ...withCookie(own) });
     assert.match(String(out.headers["set-cookie"]), /^outbox_relay_session=; Path=\/; Max-Age=0;/);
+    assert.equal(
+      (await api("/pipelines", withCookie(own))).code,
+      "SESSION_EXPIRED",
+      "a copy of the cookie is dead too",
+    );
     const [entry] = await until("the audit tells it", async () => {
       const entries = await auditOf("action=login&actor=ann");
       return entries.length >= 2 && entries;
     });
     assert.deepEqual([entry?.via, entry?.detail], ["console", { by: "token", address: "127.0.0.1" }]);
+  });
+
+  test("H1 G4 logout: a stream that is open ends, and a service that starts later knows the session has ended", async () => {
+    const cookie = cookiesOf(await login(ANN));
+    const stream = await fetch(`${address}/api/v1/live`, { headers: { cookie } });
+    assert.equal(stream.status, 200);
+    await api("/logout", { method: "POST", ...withCookie(cookie) });
+    assert.match(await stream.text(), /^: connected/, "it has an end");
+    await until("the audit tells it", async () => (await auditOf("action=logout&actor=ann")).length > 0);
+    await using later = startService(["run"], { ...env, PORT: String(await freePort()) });
+    await until("it listens", () => later.logs(({ message }) => /need a token/.test(String(message))).length > 0);
+    const listening = String(later.logs(({ message }) => message === "listening")[0]?.address);
+    assert.equal((await visit(`${listening}/api/v1/pipelines`, withCookie(cookie))).code, "SESSION_EXPIRED");
   });
 
   test("G4 CSRF: a cookie is worth nothing to a page of another site, not even to read, nor can that page log somebody in", async () => {
@@ -283,6 +301,7 @@ describe("logins", () => {
     const answer = await throughIssuer();
     assert.deepEqual([answer.status, answer.headers.location], [302, "../../../../"], answer.body);
     const cookie = cookiesOf(answer);
+    assert.match(String(answer.headers["set-cookie"]), /outbox_relay_session=[^;]+; Path=\/; Max-Age=900;/);
     const { identity } = await sessionOf({ cookie });
     assert.deepEqual(
       [identity?.name, identity?.role, identity?.maySeePayloads],

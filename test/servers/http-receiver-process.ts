@@ -27,7 +27,7 @@ const server = createServer({ maxHeaderSize: 65_536 }, async (request, response)
   answer(request, response, manner);
 });
 
-/** `status:422`, `after:503:2`, `redirect:URL`, `hang`, `late:300`, `reset`, `half`, `long`, `garbage`. */
+/** `status:422`, `after:503:2`, `redirect:URL`, `hang`, `late:300`, `reset`, `half`, `long`, `garbage`, `interim`. */
 function answer(request: IncomingMessage, response: ServerResponse, manner: string): void {
   const [kind, first = "", ...rest] = manner.split(":");
   if (kind === "status") response.writeHead(Number(first)).end("refused");
@@ -37,8 +37,23 @@ function answer(request: IncomingMessage, response: ServerResponse, manner: stri
   else if (kind === "reset") request.socket.resetAndDestroy();
   else if (kind === "half") request.socket.end("HTTP/1.1 200 OK\r\ncontent-le");
   else if (kind === "garbage") request.socket.end("SSH-2.0-server\r\n\r\n");
+  else if (kind === "interim") sayInterim(request);
   else if (kind === "long") response.writeHead(200).end(Buffer.alloc(1_000_000));
   else if (kind !== "hang") response.writeHead(204).end();
+}
+
+/** Whatever may come before an answer, in pieces that cut it anywhere. */
+function sayInterim({ socket }: IncomingMessage): void {
+  const again = "HTTP/1.1 100 Continue\r\n\r\n";
+  const text = `${again}HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${again}${again}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok`;
+  const cuts = [0, 10, 11, 40, 76, 88, 90, text.length];
+  const pieces = cuts.slice(1).map((end, index) => text.slice(cuts[index], end));
+  const next = () => {
+    const piece = pieces.shift();
+    // Each in a packet of its own.
+    if (piece !== undefined) socket.write(piece, () => setTimeout(next, 5));
+  };
+  next();
 }
 
 function isRefused(manner: string): boolean {

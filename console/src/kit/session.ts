@@ -4,10 +4,19 @@ import type { Session } from "./types.ts";
 
 export const session = createStore<Session | null>(null);
 
+let isLapsed = false;
+
+/** Whether the session of an account ran out by itself; logging out forgets the session before. */
+export function hasLapsed(): boolean {
+  return isLapsed;
+}
+
 /** Asks who is there; what goes wrong is told by the outage. */
 export async function loadSession(): Promise<void> {
   try {
-    session.set(await apiGet<Session>("/session"));
+    const found = await apiGet<Session>("/session");
+    isLapsed = session.get()?.identity?.by === "oidc" && found.identity === null;
+    session.set(found);
   } catch {
     // The last known one stays: an outage signs nobody out.
   }

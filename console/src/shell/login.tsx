@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { apiPost, apiUrl } from "../kit/api.ts";
 import { Button } from "../kit/button.tsx";
 import { ErrorBox } from "../kit/error-box.tsx";
-import { loadSession } from "../kit/session.ts";
+import { hasLapsed, loadSession } from "../kit/session.ts";
 import type { Session } from "../kit/types.ts";
 import { useAction } from "../kit/use-api.ts";
 import { rememberPlace } from "./return-place.ts";
@@ -12,7 +12,9 @@ export function Login({ session }: { readonly session: Session }) {
   useEffect(() => {
     document.title = `Sign in · ${session.service}`;
     rememberPlace();
-  }, [session.service]);
+    // The issuer mostly lets them in again without a question, and says whether they still have their role.
+    if (hasLapsed() && session.logins.includes("oidc")) location.assign(apiUrl("/login/oidc"));
+  }, [session.service, session.logins]);
   return (
     <main class="login">
       <div class="login-box">
@@ -32,7 +34,7 @@ export function Login({ session }: { readonly session: Session }) {
 function Closed() {
   return (
     <p>
-      The console is closed: this service can be reached from other machines, and nothing would keep them out. Set{" "}
+      The console is closed: others could reach it through a proxy or the network, and nothing would keep them out. Set{" "}
       <code>ADMIN_TOKEN</code>, or open the console on the service's own machine (<code>HOST=127.0.0.1</code>), without
       a proxy.
     </p>

@@ -118,5 +118,6 @@ function Foot() {
 
 async function signOut(): Promise<void> {
   await apiPost("/logout").catch(() => undefined);
+  session.set(null);
   await loadSession();
 }

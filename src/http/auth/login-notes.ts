@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { type NewAuditEntry, noteAction } from "../../operations/audit.ts";
+import { endedSessions, type NewAuditEntry, noteAction } from "../../operations/audit.ts";
 import type { Author } from "../../operations/author.ts";
 import type { OperationTarget } from "../../operations/event-source.ts";
 import { transaction } from "../../postgres/transaction.ts";
@@ -26,6 +26,15 @@ export class LoginNotes {
 
   loggedIn(author: Author, detail: object): void {
     void this.#note(author, { action: "login", detail });
+  }
+
+  loggedOut(author: Author, detail: object): void {
+    void this.#note(author, { action: "logout", detail });
+  }
+
+  /** Marks of the sessions that ended in the last hours. */
+  async ended(): Promise<readonly string[]> {
+    return await endedSessions(this.#target().database);
   }
 
   /** A few a minute; the next one tells how many were left out. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
-import { type AccessConfig, type OidcConfig, RESERVED_NAMES, type Rights, ROLES } from "../../config/access-config.ts";
+import { type AccessConfig, type OidcConfig, RESERVED_NAMES } from "../../config/access-config.ts";
 import { errorSchema, HttpError } from "../http-error.ts";
 import { type Answer, type Route, route } from "../route.ts";
 import type { SessionParts } from "../session-routes.ts";
@@ -101,9 +101,9 @@ async function finished(parts: SessionParts, login: OidcLogin, { address, header
   const texts = Object.entries(query).filter((pair): pair is [string, string] => typeof pair[1] === "string");
   const claims = await login.finish(oidc, pending, new URLSearchParams(texts));
   const name = nameOf(access, claims);
-  const { maySeePayloads, role } = rightsOf(oidc, name, claims);
+  const groups = groupsWithRights(oidc, name, claims);
   notes.loggedIn({ by: name, via: "console" }, { by: "oidc", subject: String(claims.sub), address });
-  const owner = { by: "oidc", name, role, payloads: maySeePayloads } as const;
+  const owner = { by: "oidc", name, groups } as const;
   // Up from the callback's own address, so that it is right behind a proxy that adds a folder too.
   return redirect("../../../../", [
     sessionCookie(access, owner, headers, clock.wallMs()),
@@ -134,12 +134,11 @@ function nameOf({ tokens }: AccessConfig, { email, email_verified, preferred_use
   return isTaken ? `oidc:${name}` : name;
 }
 
-/** All that the groups give, together. */
-function rightsOf({ rightsByGroup, roleClaim }: OidcConfig, name: string, claims: Claims): Rights {
+/** Throws for whoever has none. */
+function groupsWithRights({ rightsByGroup, roleClaim }: OidcConfig, name: string, claims: Claims): string[] {
   const groups = groupsIn(claims, roleClaim);
-  const rights = groups.flatMap((group) => rightsByGroup.get(group) ?? []);
-  const role = ROLES.findLast((it) => rights.some((right) => right.role === it));
-  if (role !== undefined) return { role, maySeePayloads: rights.some(({ maySeePayloads }) => maySeePayloads) };
+  const known = groups.filter((group) => rightsByGroup.has(group));
+  if (known.length > 0) return known;
   const held = groups.length === 0 ? "is not among the claims" : `holds ${groups.slice(0, 20).join(", ")}`;
   const what = `${name} has no role here: ${roleClaim} ${held}. The claims are ${Object.keys(claims).join(", ")}.`;
   throw new HttpError(

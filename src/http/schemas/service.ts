@@ -14,7 +14,13 @@ export const sessionSchema = z
       ),
     logins: z.array(z.enum(["token", "oidc"])),
     identity: z
-      .object({ name: z.string(), role: z.enum(ROLES), maySeePayloads: z.boolean(), expiresAt: time })
+      .object({
+        name: z.string(),
+        by: z.enum(["local", "token", "oidc"]),
+        role: z.enum(ROLES),
+        maySeePayloads: z.boolean(),
+        expiresAt: time,
+      })
       .nullable(),
     isDemo: z.boolean(),
   })

@@ -1,6 +1,7 @@
-import { Pool } from "undici";
+import { buildConnector, Pool } from "undici";
 import type { HttpSettings } from "./http-config.ts";
 import { guardedLookup } from "./http-guard.ts";
+import { passOverContinue } from "./http-interim.ts";
 
 /** Hosts with open connections. Beyond that the one that was idle for longest makes room. */
 const ORIGINS_MAX = 128;
@@ -124,7 +125,17 @@ export class Origins {
       // Our own clock watches over each request as a whole.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { ...tls, timeout: requestTimeoutMs, ...(found === null ? {} : { lookup: found }) },
+      connect: connector({ ...tls, timeout: requestTimeoutMs, ...(found === null ? {} : { lookup: found }) }),
     });
   }
+}
+
+function connector(options: buildConnector.BuildOptions): buildConnector.connector {
+  const connect = buildConnector({ ...options, allowH2: false });
+  return (place, callback) => {
+    connect(place, (...[error, socket]) => {
+      if (error !== null) callback(error, null);
+      else callback(null, passOverContinue(socket));
+    });
+  };
 }

@@ -74,6 +74,19 @@ test("A4 429 with Retry-After tells the wait, and nothing more of the batch is s
     assert.ok(!idsAtReceiver().includes(batch[2]!.event.id));
   }));
 
+test("H1 A4 answers below 200 that nobody asked for are passed over", () =>
+  withPublisher({ concurrency: 1 }, async (publisher) => {
+    const batch = [acting("interim", "a"), acting("interim", "a")];
+    const { error, outcomes } = await published(publisher, batch);
+    assert.deepEqual([outcomes, error], [["delivered", "delivered"], null]);
+    const ids = batch.map(({ event }) => event.id);
+    assert.deepEqual(
+      idsAtReceiver().filter((id) => ids.includes(String(id))),
+      ids,
+      "each arrived once",
+    );
+  }));
+
 test("A4 a date in Retry-After is measured by the clock that was passed in", () => {
   const clock = { wallMs: () => Date.UTC(2026, 0, 1), monotonicMs: () => 0, sleep: async () => {} };
   return withPublisher({ clock }, async (publisher) => {

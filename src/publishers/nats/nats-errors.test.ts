@@ -77,6 +77,11 @@ describe("a connection to NATS that does not come about", () => {
     [Object.assign(new Error("self-signed"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" }), /tls\.ca/],
     [new Error("server does not support 'tls'"), /remove tls/],
     [undefined, /closed the connection/],
+    [
+      Object.assign(new Error("write after end"), { code: "ERR_STREAM_WRITE_AFTER_END" }),
+      /: the server closed the connection, or was killed \(ERR_STREAM_WRITE_AFTER_END\)$/,
+    ],
+    [Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }), /closed the connection, or was killed/],
     ["a text", /a text/],
     [new Error("outer", { cause: Object.assign(new Error("inner"), { code: "ECONNREFUSED" }) }), /refused/],
   ] as const) {

@@ -93,6 +93,9 @@ function connectionReason(settings: NatsSettings, error: unknown): string {
   return secretsOf(settings).reduce((cleaned, secret) => cleaned.replaceAll(secret, "***"), text);
 }
 
+/** What a client sees that writes to a server which has just gone. */
+const CONNECTION_LOST = /^(?:ECONNRESET|EPIPE|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED|PREMATURE_CLOSE))$/;
+
 function causeOf(error: unknown): string {
   if (error === undefined || error === null) return "the server closed the connection";
   const errors = errorsIn(error);
@@ -100,6 +103,8 @@ function causeOf(error: unknown): string {
   const code = errors.map((it) => (it as NodeJS.ErrnoException).code).find((it) => typeof it === "string");
   if (code === "ECONNREFUSED") return "connection refused (ECONNREFUSED): no server listens there";
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `the host name is unknown (${code})`;
+  if (code !== undefined && CONNECTION_LOST.test(code))
+    return `the server closed the connection, or was killed (${code})`;
   if (code !== undefined && /CERT|SIGNATURE|ISSUER|CA_KEY|ALTNAME/.test(code)) return `${all} (${code}): check tls.ca`;
   if (/authorization violation|authentication/i.test(all)) return `${all}: check user, password, token or credentials`;
   if (/server does not support 'tls'/.test(all)) return "the server has no TLS: remove tls";

@@ -77,6 +77,10 @@ describe("the writer's side of a Redis outbox", () => {
       place("other", [...outbox.lua.args(event("4")), ...noType]),
       /an event needs an id and a type/,
     );
+    for (const at of [2, 5]) {
+      const unmarked = outbox.lua.args(event("5")).map((value, index) => (index === at ? "cust-7" : value));
+      await assert.rejects(place("other", unmarked), /'=' in front/, "a key without its mark would lose a character");
+    }
     assert.equal(await client.exists(`{outbox:${NAME}}:other`), 0);
     assert.deepEqual(await waiting(), ["1"]);
   });

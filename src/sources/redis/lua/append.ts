@@ -13,6 +13,11 @@ local function outbox_append(base, args, first, last)
   if (last - first + 1) % 6 ~= 0 then error('outbox: six arguments per event are expected') end
   for i = first, last, 6 do
     if args[i] == '' or args[i + 1] == '' then error('outbox: an event needs an id and a type') end
+    for _, at in ipairs({i + 2, i + 5}) do
+      if args[at] ~= '' and string.sub(args[at], 1, 1) ~= '=' then
+        error("outbox: key and correlation id are written with '=' in front, or are empty for none")
+      end
+    end
   end
   local time = redis.call('TIME')
   local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
