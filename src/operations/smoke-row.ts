@@ -18,12 +18,16 @@ interface SmokeEvent {
   readonly payload: string;
 }
 
-/** Writes the event as a service would: its own columns, and whatever else the table insists on. Returns its id. */
+/**
+ * Writes the event as a service would: its own columns, and whatever else the table insists on. Returns its id, which
+ * `idSql` finds in the row `t`: in a log the column `id` is the position and no event's id.
+ */
 export async function insertSmokeEvent(
   session: Session,
   table: TableName,
   names: ColumnNames,
   event: SmokeEvent,
+  idSql: string,
 ): Promise<string> {
   const columns = (await session.rows(COLUMNS_SQL, [quoteTable(table)])).map(columnOf);
   const roleOf = rolesIn(columns, names);
@@ -31,17 +35,16 @@ export async function insertSmokeEvent(
     const value = columnValue(table, column, roleOf.get(column.name), event);
     return value === undefined ? [] : [{ column, value }];
   });
-  const id = [...roleOf].find(([, role]) => role === "id")?.[0];
-  if (id === undefined)
-    throw new RelayError("COLUMN_MISSING", `${displayTable(table)} has no column for the event's id`);
   const list = values.map(({ column }) => quoteIdentifier(column.name)).join(", ");
   const places = values.map(({ column }, at) => `$${at + 1}::text::${column.type}`).join(", ");
   const [row] = await session.rows(
-    `insert into ${quoteTable(table)} (${list}) values (${places}) returning ${quoteIdentifier(id)}::text`,
+    `insert into ${quoteTable(table)} as t (${list}) values (${places}) returning (${idSql})::text`,
     values.map(({ value }) => value),
   );
   return row?.[0] ?? "";
 }
+
+const MANAGED_KEY = "event_key";
 
 type RoleName = "id" | "type" | "key" | "payload" | "intent" | "status" | "createdAt";
 
@@ -52,6 +55,8 @@ function rolesIn(columns: readonly Column[], names: ColumnNames): ReadonlyMap<st
     const name = names[role] === undefined ? CANDIDATES[role].find((it) => there.has(it)) : names[role];
     if (name != null) roles.set(name, role);
   }
+  // As the outbox that the relay makes calls it.
+  if (![...roles.values()].includes("key") && there.has(MANAGED_KEY)) roles.set(MANAGED_KEY, "key");
   const [intent] = CANDIDATES.intent;
   if (there.has(intent)) roles.set(intent, "intent");
   return roles;

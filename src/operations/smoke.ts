@@ -44,7 +44,7 @@ export async function smoke(target: OperationTarget, options: SmokeOptions): Pro
       quoteTable(table),
     ]);
     if (row?.[0] !== "t") throw mayNotWrite(table, row?.[1] ?? database.role);
-    return await insertSmokeEvent(session, table, columns, { type, key, payload });
+    return await insertSmokeEvent(session, table, columns, { type, key, payload }, source.table.id);
   });
   const startedMs = performance.now();
   for (;;) {

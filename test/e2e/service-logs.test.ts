@@ -180,6 +180,13 @@ describe("logs of the service", { concurrency: 2 }, () => {
     await told(["log", "seek", "shop.log", "--to", "beginning", "--yes"], it.env);
     await told(["resume", "shop.log"], it.env);
     await until("it is sent again", () => printed({ stdout: service.stdout() }).length === 2);
+    await told(["pause", "shop.log"], it.env);
+    assert.match(await told(["log", "reset", "shop.log", "--yes"], it.env), /its progress is forgotten.*\ndone/);
+    await told(["resume", "shop.log"], it.env);
+    await until("a reset sends it again too", () => printed({ stdout: service.stdout() }).length === 3);
+    const smoked = await told(["smoke", "--table", "shop.log"], it.env);
+    const [, id] = /^delivered after \d+ ms: event (\S+)\n$/.exec(smoked) ?? [];
+    assert.equal(printed({ stdout: service.stdout() })[3]?.id, id, "H1 the id that arrives is the one that is told");
     await it.sql(
       "create schema q; create table q.outbox (id int primary key, event_type text, payload text, published boolean)",
     );
