@@ -14,6 +14,8 @@ const PREFIX = "outbox-proof-";
 /** Stands between all hosts: every packet from one to another passes here. */
 const ROUTER = "router";
 
+const WATCHDOG_MS = 5_000;
+
 /** Each host is a network namespace of its own, with an address that exists nowhere else. */
 export interface Network {
   readonly id: string;
@@ -74,13 +76,16 @@ async function ip(namespace: string, ...args: readonly string[]): Promise<void> 
   await run("ip", ["-n", namespace, ...args]);
 }
 
-/** Ends every process that is left on one of the hosts. */
+/** The watchdog of the servers runs on a host too and gets its time; what is left on one of them then is ended. */
 export async function removeNetwork({ id }: Pick<Network, "id">): Promise<void> {
   for (const namespace of await namespaces((name) => name.startsWith(`${id}-`))) {
+    const pids = async () =>
+      (await run("ip", ["netns", "pids", namespace])).stdout.split("\n").filter(Boolean).map(Number);
+    await until("the watchdog is done", async () => (await pids()).length === 0, WATCHDOG_MS).catch(() => {});
     await until(`${namespace} is empty`, async () => {
-      const pids = (await run("ip", ["netns", "pids", namespace])).stdout.split("\n").filter(Boolean).map(Number);
-      for (const pid of pids) signalProcess(pid, "SIGKILL");
-      return pids.length === 0;
+      const left = await pids();
+      for (const pid of left) signalProcess(pid, "SIGKILL");
+      return left.length === 0;
     });
     await run("ip", ["netns", "delete", namespace]);
   }
