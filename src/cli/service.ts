@@ -223,7 +223,8 @@ export class Service implements RunningService {
 
   /**
    * A guarantee is never lowered in silence: without the rights for it the service does not start. Brokers that cannot be
-   * asked are no reason, the engine asks them again.
+   * asked are no reason, and neither is a ledger that a person can correct meanwhile: the engine asks again. A run for
+   * once does not wait for that.
    */
   async #requireTransactions(destination: DestinationConfig, publisher: Publisher, slots: number): Promise<void> {
     if (publisher.transactions === undefined) {
@@ -237,7 +238,8 @@ export class Service implements RunningService {
       if ((await Promise.race([asked, silence])) !== "silent") this.#mayUseTransactions = true;
       else asked.catch(() => {});
     } catch (error) {
-      if (isRelayError(error, "TRANSACTIONS_REFUSED") || isRelayError(error, "LEDGER_UNFIT")) throw error;
+      if (isRelayError(error, "TRANSACTIONS_REFUSED")) throw error;
+      if (isRelayError(error, "LEDGER_UNFIT") && this.#options.once) throw error;
     } finally {
       patience.abort();
     }

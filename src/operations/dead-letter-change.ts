@@ -187,7 +187,7 @@ export async function resolve(
   );
   const action = resolution === "replayed" ? "replay" : "discard";
   await noteActionOfEach(session, database, author, { action, target: plan ?? pipeline }, ids);
-  if (resolution === "replayed") await tellHoldsChanged(session, database, pipeline);
+  await tellHoldsChanged(session, database, pipeline);
 }
 
 /** Every instance that serves the pipeline looks at its holds at its next look at the lanes. */

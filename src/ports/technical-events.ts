@@ -105,6 +105,8 @@ export interface TechnicalEventMap {
     readonly stack?: string | null;
   };
   /** A lane has so many holds that it takes nothing new. */
+  /** A publisher did not give up what it was sending when it was told to: that may arrive late. The lane goes on. */
+  PublishStuck: { readonly pipeline: string; readonly lane: number; readonly afterMs: number };
   /** So many events of the lane failed and keep others waiting that it takes nothing new. */
   LaneBraked: { readonly pipeline: string; readonly lane: number; readonly holds: number };
   LaneUnbraked: { readonly pipeline: string; readonly lane: number };

@@ -21,6 +21,8 @@ export interface DispatcherListener {
   delivered(entry: Entry, attempt: Attempt): void;
   /** All failures of one key's events in a publish, in their order. */
   failed(failures: readonly FailedEntry[], attempt: Attempt): void;
+  /** Nobody knows what became of what was sent: the lane is void. */
+  lost(error: unknown): void;
   /** False: stop sending, the lease or the lane is gone. */
   maySend(): boolean;
   /** Events in the next publish. */
@@ -148,11 +150,19 @@ export class Dispatcher {
     const publish = (signal: AbortSignal) => this.#sender.publish(entries.map(messageOf), report, signal);
     try {
       if (this.#sender.keepsTime) await publish(controller.signal);
-      else await withDeadline(clock, timing.publishTimeoutMs, controller.signal, publish);
+      else await withDeadline(clock, timing.publishTimeoutMs, controller.signal, publish, this.#impatience);
       return null;
     } catch (error) {
       return error === TIMED_OUT ? noAnswerWithin(destination.name, timing.publishTimeoutMs) : error;
     }
+  }
+
+  /** A publisher that ends no publish would keep the lane busy for ever, and nobody would know. */
+  get #impatience() {
+    const { destination, timing } = this.#context;
+    const ms = timing.publishTimeoutMs + timing.leaseMs;
+    const isStuck = () => void (this.#abandoned || this.#listener.lost(noAnswerWithin(destination.name, ms)));
+    return { ms: timing.leaseMs, isStuck };
   }
 
   /**

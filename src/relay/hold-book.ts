@@ -1,5 +1,7 @@
 import type { Hold, Unmarked } from "../core/hold.ts";
 
+const COMPARED_MAX = 1_000;
+
 /** A hold in memory, its due time on the process's monotonic clock. */
 export interface KeptHold {
   readonly id: string;
@@ -28,6 +30,7 @@ export class HoldBook {
   readonly #parkedKeys = new Map<string, number>();
   readonly #claimed = new Set<string>();
   #idle = 0;
+  #parkingDead = 0;
 
   get size(): number {
     return this.#holds.size;
@@ -36,6 +39,16 @@ export class HoldBook {
   /** Without the dead ones that keep nobody waiting: those are done with, however many they are. */
   get burdens(): number {
     return this.#holds.size - this.#idle;
+  }
+
+  /** Dead ones behind which others wait. */
+  get parkingDead(): number {
+    return this.#parkingDead;
+  }
+
+  /** Few enough of them to compare all with the source whenever a person has changed some. */
+  get hasFewDead(): boolean {
+    return this.#parkingDead > 0 && this.#holds.size <= COMPARED_MAX;
   }
 
   get(id: string): KeptHold | undefined {
@@ -60,6 +73,7 @@ export class HoldBook {
     this.remove(hold.id);
     this.#holds.set(hold.id, hold);
     if (isIdle(hold)) this.#idle += 1;
+    else if (hold.dead) this.#parkingDead += 1;
     if (hold.parks && hold.key !== null) {
       this.#parkedKeys.set(hold.key, (this.#parkedKeys.get(hold.key) ?? 0) + 1);
     }
@@ -71,6 +85,7 @@ export class HoldBook {
     if (hold === undefined) return undefined;
     this.#holds.delete(id);
     if (isIdle(hold)) this.#idle -= 1;
+    else if (hold.dead) this.#parkingDead -= 1;
     if (hold.parks && hold.key !== null) {
       const left = (this.#parkedKeys.get(hold.key) ?? 1) - 1;
       if (left === 0) this.#parkedKeys.delete(hold.key);

@@ -1,5 +1,7 @@
 import { RelayError, tookNoEffect } from "../core/errors.ts";
 import type { Grant, LaneState } from "../ports/queue-store.ts";
+import type { PipelineContext } from "./context.ts";
+import { endsWithin } from "./deadline.ts";
 
 /**
  * Whether a lane is what its owner believes it to be. One in other hands is not, and neither is one behind what was
@@ -19,4 +21,11 @@ export function strayed(pipeline: string, lane: number): RelayError {
 export function nullIfRefused(error: unknown): null {
   if (!tookNoEffect(error)) throw error;
   return null;
+}
+
+/** A publisher that does not give up what it is sending must not keep the lane from everybody for ever. */
+export async function letGo(context: PipelineContext, lane: number, ending: Promise<unknown>): Promise<void> {
+  const { clock, events, name: pipeline, timing } = context;
+  if (await endsWithin(clock, timing.leaseMs, ending)) return;
+  events.emit("PublishStuck", { pipeline, lane, afterMs: timing.leaseMs });
 }

@@ -10,7 +10,7 @@ import { ExactlyOnce, type ExactlyOnceHost } from "./exactly-once.ts";
 import { HoldBook } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
 import { LaneBrake } from "./lane-brake.ts";
-import { nullIfRefused } from "./lane-check.ts";
+import { letGo, nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
 import type { LaneHost } from "./lane-host.ts";
@@ -70,10 +70,10 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#exactlyOnce = transactions === undefined ? null : new ExactlyOnce(context, transactions, takeover, this);
     this.#dispatcher = new Dispatcher(context, this.#queue, this.#exactlyOnce ?? plainSender(context), this);
     this.#settler = new Settler(context, takeover, this.claims, this, this.#over.signal);
-    const handBack = (entries: readonly Entry[]) => this.#handBack(entries);
     const { holds } = this;
-    const parts = { context, queue: this.#queue, holds, reports: this.#reports, settler: this.#settler, handBack };
-    this.#failures = new LaneFailures(parts);
+    const handBack = (entries: readonly Entry[]) => this.#handBack(entries);
+    const rest = { queue: this.#queue, reports: this.#reports, settler: this.#settler, handBack };
+    this.#failures = new LaneFailures({ context, holds, ...rest });
     holds.replace(takeover.holds, this.#now(), () => false);
     this.#unmarked = new UnmarkedRows(context, this.grant.lane, holds, host);
   }
@@ -102,8 +102,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.claims.size;
   }
 
-  get waiting(): number {
-    return this.#queue.waiting;
+  get hasWaiting(): boolean {
+    return this.#queue.waiting > 0;
   }
 
   /** The last batch whose settle was acknowledged. */
@@ -160,7 +160,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** While nothing but probes goes, they would only take the place of events that make better probes. */
   handBackFailedHeads(): void {
-    if (this.waiting > 0) this.#handBack(this.#queue.dropLinesWith(({ isHead, hasFailed }) => isHead && hasFailed));
+    if (this.hasWaiting) this.#handBack(this.#queue.dropLinesWith(({ isHead, hasFailed }) => isHead && hasFailed));
   }
 
   /** Shown by a run and not taken: where claims are durable they must be undone. */
@@ -215,20 +215,19 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#context.events.emit("LaneReleased", { pipeline: this.#context.name, lane: this.grant.lane });
   }
 
-  /** Throws away what is in memory. Resolves when nothing of it can arrive any more. */
+  /** Throws away what is in memory. Resolves when nothing of it can arrive any more, if the publisher keeps its word. */
   async abandon(): Promise<void> {
     this.#open = false;
     this.#isLeaving = true;
     this.#over.abort();
     this.#handBack(this.#queue.dropAll());
-    await Promise.all([this.#dispatcher.abandon(), this.#exactlyOnce?.close(), this.#opening]);
+    const ending = Promise.all([this.#dispatcher.abandon(), this.#exactlyOnce?.close(), this.#opening]);
+    await letGo(this.#context, this.grant.lane, ending);
     this.#end();
   }
 
   /** Lets go of what an idle lane does not need. */
-  async rest(): Promise<void> {
-    await this.#exactlyOnce?.rest();
-  }
+  rest = async (): Promise<void> => this.#exactlyOnce?.rest();
 
   // What the dispatcher tells
 
@@ -350,11 +349,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   #accept(event: ClaimedEvent, run: number, claimedMs: number, isHead: boolean): boolean {
     const { destination } = this.#context;
     const made = translate(this.#context, event);
-    const { message } = made;
-    const admission = message === null ? "all" : destination.topicAdmission(message.topic).admits;
+    const topic = made.message?.topic ?? null;
+    const admission = topic === null ? "all" : destination.topicAdmission(topic).admits;
     if (admission === "none") return false;
-    const topicProbe = admission === "probe";
-    if (topicProbe) destination.beginTopicProbe(message!.topic);
+    const topicProbe = admission === "probe" && topic !== null;
+    if (topicProbe) destination.beginTopicProbe(topic);
     const past = pastOf(this.#context, event.id, this.holds, this.#host.silences);
     const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, ...past });
     this.claims.add(entry, run);

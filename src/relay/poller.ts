@@ -158,8 +158,11 @@ export class Poller {
       this.#atRest = lanes.length === this.#lanes().length && news === this.#news;
       return this.#rest(startedMs);
     }
-    if (this.#isPaused) return timing.pollIntervalMs;
-    const run = await this.#oneRun(lanes);
+    if (this.#stopped || this.#isPaused) return timing.pollIntervalMs;
+    // While the source was asked, claimed events may have gone on their way back to it.
+    const ready = lanes.filter(hasRoomForRun);
+    if (ready.length === 0) return timing.pollBusyMs;
+    const run = await this.#oneRun(ready);
     if (run.claimed === 0) return this.#rest(startedMs);
     this.#idleMs = 0;
     return timing.pollBusyMs;
@@ -353,7 +356,7 @@ export class Poller {
   #headsMax(lane: Lane): number {
     const { destination } = this.#context;
     const room = Math.min(HEADS_MAX, lane.headRoom, this.#roomLeft());
-    if (destination.isOpen) return Math.min(room, lane.waiting === 0 ? 1 : 0);
+    if (destination.isOpen) return Math.min(room, lane.hasWaiting ? 0 : 1);
     if (lane.room === 0) return room;
     return room === 1 ? this.#rounds % 2 : Math.floor(room / 2);
   }

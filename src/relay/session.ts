@@ -1,7 +1,7 @@
 import { type ErrorCode, isRelayError, reasonOf, stackOf } from "../core/errors.ts";
 import type { InFlightSet } from "../core/in-flight.ts";
 import { rotated } from "../core/rotated.ts";
-import type { LaneState, Pause, Survey } from "../ports/queue-store.ts";
+import type { LaneState, Survey } from "../ports/queue-store.ts";
 import type { Chore } from "./chores/chore.ts";
 import { pipelineChores } from "./chores/pipeline-chores.ts";
 import type { PipelineContext } from "./context.ts";
@@ -20,6 +20,7 @@ import type { Tenure } from "./tenure.ts";
 import { opening, settling, Troubles } from "./troubles.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { Waker } from "./waker.ts";
+import { Wishes } from "./wishes.ts";
 
 /** A pipeline during one tenure of this instance: its lanes, its poller, its chores. Nothing of it outlives the tenure. */
 export class Session implements LaneHost {
@@ -37,14 +38,12 @@ export class Session implements LaneHost {
   readonly #stopping = new AbortController();
   readonly #unsubscribe: () => void;
   readonly #troubles: Troubles;
+  readonly #wishes: Wishes;
   #wakes = 0;
   /** Lanes that neither we nor any other living instance had at the last look, and those that others had. */
   #unserved = Number.POSITIVE_INFINITY;
   #elsewhere = 0;
-  #pause: Pause | null = null;
   #laneCount = 0;
-  #holdsChange: string | null = null;
-  #holdsChangedMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
     this.#context = context;
@@ -55,6 +54,7 @@ export class Session implements LaneHost {
     this.#balanceWaker = new Waker(context.clock);
     const { signal } = tenure;
     this.limit = new RateGate({ clock: context.clock, signal, wake: () => this.#pumpAll() });
+    this.#wishes = new Wishes(context, this.#poller, this.limit, () => this.lanes());
     this.#chores = pipelineChores(context, { lanes: () => [...this.#lanes.values()], owner: tenure.id, retentionMs });
     this.#unsubscribe = context.destination.onWake(() => this.#destinationWoke());
     tenure.signal.addEventListener("abort", () => this.#stopNow(), { once: true });
@@ -126,7 +126,7 @@ export class Session implements LaneHost {
 
   /** True while a person has stopped it, as far as the last look told. */
   get isPaused(): boolean {
-    return this.#pause !== null;
+    return this.#wishes.isPaused;
   }
 
   /** True when something could not be done for so long. */
@@ -235,45 +235,19 @@ export class Session implements LaneHost {
         const acknowledged = new Map(this.lanes().map((lane) => [lane, lane.settledBatch]));
         const survey = await this.#context.store.survey();
         if (this.#isOver) return;
-        this.#heed(survey);
+        this.#wishes.heed(survey);
         this.#checkOwned(survey.lanes, acknowledged);
         if (survey.lanes.length !== this.#laneCount) await this.#prepare();
         await this.#balance(survey);
-        await this.#lookAtHolds(survey);
+        await this.#wishes.lookAtHolds(survey);
         // Nobody to share with: what changes is told by the reaper or found at the next look, or is a person's wish.
-        const alone = survey.instances.length <= 1 && survey.pause === null && !this.#expectsHolds;
+        const alone = survey.instances.length <= 1 && survey.pause === null && !this.#wishes.expectsHolds;
         if (alone) pauseMs = Math.max(pauseMs, Math.min(timing.leaseMs / 2, WISHES_MS));
         const retakeMs = this.#retakes.untilNextMs((lane) => this.#lanes.has(lane));
         pauseMs = Math.min(pauseMs, retakeMs);
       });
       if (!this.#isOver) await this.#balanceWaker.pause(pauseMs);
     }
-  }
-
-  /** Nothing new is claimed while a person has stopped the pipeline. The lanes stay, unless they are asked for too. */
-  #heed({ limitPerSecond, pause }: Survey): void {
-    const { events, name } = this.#context;
-    const wasPaused = this.isPaused;
-    this.#pause = pause;
-    this.#poller.isPaused = pause !== null;
-    if (this.limit.limitTo(limitPerSecond)) {
-      events.emit("PipelineLimited", { pipeline: name, perSecond: limitPerSecond });
-    }
-    if (pause !== null && !wasPaused) {
-      events.emit("PipelinePaused", { pipeline: name, by: pause.by, reason: pause.reason });
-    } else if (pause === null && wasPaused) events.emit("PipelineResumed", { pipeline: name });
-  }
-
-  /** A person has made holds due. More of them may follow: for a while the looks come sooner. */
-  async #lookAtHolds({ holdsChange = null }: Survey): Promise<void> {
-    if (holdsChange === this.#holdsChange) return;
-    this.#holdsChange = holdsChange;
-    this.#holdsChangedMs = this.#context.clock.monotonicMs();
-    await Promise.all(this.lanes().map((lane) => (lane.isOpen ? lane.lookAtHolds() : undefined)));
-  }
-
-  get #expectsHolds(): boolean {
-    return this.#context.clock.monotonicMs() - this.#holdsChangedMs < HOLDS_EXPECTED_MS;
   }
 
   async #balance(survey: Survey): Promise<void> {
@@ -382,7 +356,6 @@ export class Session implements LaneHost {
 
 /** A person who pauses a pipeline sees it stop within this time. */
 const WISHES_MS = 3_000;
-const HOLDS_EXPECTED_MS = 10_000;
 
 /** The lane is taken again and again until somebody has put it right; nothing of it is delivered until then. */
 const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([

@@ -105,3 +105,29 @@ test("H1 more failing topics than there are circuits keep nobody else waiting", 
   );
   assert.equal(source.deadLetters().length, 0);
 });
+
+test("H14 a publisher that does not end when it is told to keeps its lane from nobody for ever", async () => {
+  const source = memorySource();
+  const stuck = Promise.withResolvers<void>();
+  const sent: string[] = [];
+  const publisher: Publisher = {
+    name: "out",
+    capabilities: { keyOrderInBatch: true, deduplicates: false },
+    publish: async (batch, report) => {
+      sent.push(...batch.map(({ event }) => event.id));
+      if (sent.length === 1) await stuck.promise;
+      else for (const index of batch.keys()) report(index, { kind: "delivered" });
+    },
+    close: async () => {},
+  };
+  const timing = { ...QUICK, leaseMs: 500, leaseMarginMs: 100 };
+  const options = { sources: [source], destinations: { out: publisher }, routes: [{ destination: "out" }], timing };
+  await using relay = createRelay({ ...options, lanes: 1, limits: { publishesPerLane: 1 } });
+  const lanes: number[] = [];
+  relay.on("PublishStuck", ({ lane }) => lanes.push(lane));
+  source.insert({ id: "e1", type: "t", key: "a", payload: "" });
+  await relay.start();
+  await until("it is delivered in the lane's next life", () => source.delivered().length === 1);
+  assert.deepEqual([lanes, sent], [[0], ["e1", "e1"]]);
+  stuck.resolve();
+});

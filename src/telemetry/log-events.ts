@@ -48,6 +48,10 @@ const LINES: Lines = {
     message: "a lane was lost and is taken again",
     sameAs: ({ pipeline, lane, code }) => `${pipeline} ${lane} ${code}`,
   },
+  PublishStuck: {
+    level: "error",
+    message: "the destination's client does not end a publish; the lane goes on without it",
+  },
   LaneUnbraked: { level: "info", message: "a lane takes new events again" },
   LaneBraked: { level: "error", message: "a lane has so many failed events that it takes nothing new" },
   CircuitOpened: { level: "error", message: "the destination takes nothing; events wait" },

@@ -69,6 +69,8 @@ describe("dead letters", { concurrency: 3 }, () => {
       "select resolution, resolution_note, resolved_by <> '' as who from outbox_relay.failed_events",
     );
     assert.deepEqual(letters, Array(3).fill({ resolution: "discarded", resolution_note: "sent by hand", who: true }));
+    const told = await it.sql("select from outbox_relay.pipelines where holds_change > 0");
+    assert.equal(told.length, 3, "the relays are told, so that the keys go on at once");
     const shown = JSON.parse((await it.command("events", "list", "--state", "discarded", "-o", "json")).stdout);
     assert.equal(shown.events.length, 3);
     await until("its row is marked, so that nobody reads it again", async () => {

@@ -74,6 +74,8 @@ const COMPRESSIONS: readonly string[] = ["none", "gzip", "lz4", "zstd", "snappy"
 const REQUEST_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const TRANSACTION_TIMEOUT_MS = 60_000;
+/** What the names of ledgers begin with: no event may be written to one, whoever's it is. */
+export const LEDGER_PREFIX = "outbox-relay.ledger.";
 /**
  * A lane commits up to 200 small batches a second: so the ring reaches back 20 seconds at least, which is how far an
  * asynchronous standby may lag behind when it is promoted.
@@ -84,7 +86,7 @@ const BROKER_DEFAULT = -1;
 /** Fills in the defaults; throws CONFIG_INVALID with the setting's name. */
 export function kafkaSettings(options: KafkaPublisherOptions): KafkaSettings {
   const { name = "kafka", service = "outbox-relay", delivery = "exactly-once", createTopics } = options;
-  const { topic = `outbox-relay.ledger.${service}`, ...ledger } = options.ledger ?? {};
+  const { topic = `${LEDGER_PREFIX}${service}`, ...ledger } = options.ledger ?? {};
   check(isServiceName(service), `service "${service}" may hold letters, digits, ".", "_" and "-" only, at most 100`);
   check(delivery === "exactly-once" || delivery === "at-least-once", `delivery "${delivery}" is unknown`);
   check(COMPRESSIONS.includes(options.compression ?? "none"), `compression "${options.compression}" is unknown`);

@@ -1,5 +1,5 @@
 import type { Headers } from "../../core/event.ts";
-import { topicFault } from "./kafka-config.ts";
+import { LEDGER_PREFIX, topicFault } from "./kafka-config.ts";
 
 /** What of a message becomes a record. */
 export interface Sendable {
@@ -29,6 +29,7 @@ const RECORD_FRAME_BYTES_MAX = RECORD_HEAD_BYTES + 5 + 5;
 export function faultOf(message: Sendable): string | null {
   const fault = topicFault(message.topic);
   if (fault !== null) return fault;
+  if (message.topic.startsWith(LEDGER_PREFIX)) return `topic "${message.topic}" is the ledger of a relay`;
   if (message.key !== null && !isText(message.key)) return "the key is not valid Unicode text";
   const bad = Object.entries(message.headers).find(([name, value]) => !isText(name) || !isText(value));
   if (bad === undefined) return null;

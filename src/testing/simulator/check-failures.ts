@@ -36,7 +36,7 @@ export function checkClaimedAttempts(simulation: Simulation): void {
   const { open, closed } = database.model.tables;
   const sends = Map.groupBy(history.sends, ({ content }) => content);
   // A process may be stopped after it wrote down what it is about to send; only one that crashes does not get there.
-  const stopped = history.disturbances.filter(({ what }) => what !== "crash").length;
+  const stopped = history.disturbances.filter(({ what }) => what !== "crash").length + endsAmidPublishes(simulation);
   for (const { id, attempts, payload } of [...open.values(), ...closed.values()]) {
     const fate = history.written.find((written) => written.id === id)?.fate.kind;
     // What ends the process before it is sent was about to be.
@@ -47,6 +47,13 @@ export function checkClaimedAttempts(simulation: Simulation): void {
       history.violate("attempts", `${id} has ${attempts}, and was sent ${sent} times`);
     }
   }
+}
+
+/** Crashes between the note of what is about to be sent and the sending of all of it. */
+function endsAmidPublishes({ world }: Simulation): number {
+  const kinds = ["crash poison", "crash before publish", "crash amid publish"] as const;
+  const inTransactions = ["crash before transaction", "crash amid transaction"] as const;
+  return [...kinds, ...inTransactions].reduce((sum, kind) => sum + (world.faults.fired.get(kind) ?? 0), 0);
 }
 
 /** A try is not earlier than the policy, or the destination, said at the failure before it. */

@@ -2,6 +2,7 @@ import { laneOf } from "../../sources/memory/memory-lanes.ts";
 import type { EventRow, HoldRow } from "../../sources/memory/memory-tables.ts";
 import { destinationOf, lineOf } from "./check-delivery.ts";
 import { isBrakeTight, routeOf } from "./check-failures.ts";
+import { isBurden } from "./check-health.ts";
 import { mayStandStill } from "./check-transactions.ts";
 import type { Written } from "./history.ts";
 import type { Simulation } from "./simulation.ts";
@@ -40,7 +41,7 @@ function isBraked(
 ): boolean {
   const lane = laneOf(row, scenario.lanes);
   const hopeless = holds.filter(
-    ({ id, state, ...hold }) => hold.lane === lane && (state === "dead" || endlessIds.has(id)),
+    (hold) => hold.lane === lane && isBurden(hold) && (hold.state === "dead" || endlessIds.has(hold.id)),
   );
   return hopeless.length >= (scenario.limits.holdsPerLaneMax ?? 0);
 }
@@ -138,7 +139,10 @@ function sharesBadTopic({ scenario }: Simulation): boolean {
 function flowBoundMs(simulation: Simulation): number {
   const { scenario } = simulation;
   const slowMs = Math.max(0, ...Object.values(scenario.slowKeys));
-  return 8_000 + 8 * slowMs + probesBoundMs(simulation);
+  const tableMs = scenario.timed
+    .filter(({ kind }) => kind === "column missing" || kind === "maintenance lock")
+    .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs, 0);
+  return 8_000 + 8 * slowMs + tableMs + probesBoundMs(simulation);
 }
 
 /** As many probes as there are lines that fail as the destination would, each after the longest pause. */

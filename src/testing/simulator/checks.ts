@@ -1,5 +1,6 @@
 import { checkDuplicates, checkLoss, checkOrder } from "./check-delivery.ts";
 import { checkAttempts, checkClaimedAttempts, checkDeadLetters, checkDelays } from "./check-failures.ts";
+import { checkBraked } from "./check-health.ts";
 import { checkClaims, checkLanes, checkShare } from "./check-lanes.ts";
 import { checkFlow, checkLiveness } from "./check-liveness.ts";
 import { checkExactlyOnce } from "./check-transactions.ts";
@@ -16,6 +17,7 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
   attempts: "an event fails for its own sake at most as often as its policy allows",
   delay: "no try before its time",
   "dead letter": "exactly the events that deserve it are dead, each with the error of every attempt",
+  health: "no state in which nothing moves is called healthy",
   lease: "nothing is published once the lease has ended",
   share: "living instances share the lanes fairly, and all lanes are owned",
   lanes: "epochs rise, and only one instance ever writes under one",
@@ -41,4 +43,5 @@ export function checkAll(simulation: Simulation): void {
   checkShare(simulation);
   checkClaims(simulation);
   checkFlow(simulation);
+  checkBraked(simulation);
 }

@@ -84,6 +84,9 @@ export const LATER_TIMED_FAULTS = ["instance taken for dead"] as const;
 /** A person stops a pipeline for a while, and may want its lanes too. */
 export const PAUSE_FAULTS = ["pipeline paused"] as const;
 
+/** Somebody drops a column and adds it again; maintenance locks the table, so that reads stand still. */
+export const TABLE_FAULTS = ["column missing", "maintenance lock"] as const;
+
 /** What is wrong with an event from the beginning, so that it fails whenever it is sent. */
 export const EVENT_FAULTS = [
   "poison",
@@ -117,6 +120,7 @@ export const FAULT_KINDS = [
   ...TIMED_FAULTS,
   ...LATER_TIMED_FAULTS,
   ...PAUSE_FAULTS,
+  ...TABLE_FAULTS,
   ...EVENT_FAULTS,
   ...PERSISTENT_FAULTS,
   ...LONG_FAULTS,
@@ -130,7 +134,8 @@ export type TransactionFault = (typeof TRANSACTION_FAULTS)[number] | (typeof LED
 export type TimedFault =
   | (typeof TIMED_FAULTS)[number]
   | (typeof LATER_TIMED_FAULTS)[number]
-  | (typeof PAUSE_FAULTS)[number];
+  | (typeof PAUSE_FAULTS)[number]
+  | (typeof TABLE_FAULTS)[number];
 
 /** Chance per call, publish or message. What is not listed does not happen in this scenario. */
 export type FaultRates = Readonly<Partial<Record<FaultKind, number>>>;

@@ -22,7 +22,7 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
     file: "relay/poller.ts",
     find: "if (this.#context.destination.isOpen) for (const lane of this.#lanes()) lane.handBackFailedHeads();",
     replace: "",
-    and: [{ find: "    if (destination.isOpen) return Math.min(room, lane.waiting === 0 ? 1 : 0);\n", replace: "" }],
+    and: [{ find: "    if (destination.isOpen) return Math.min(room, lane.hasWaiting ? 0 : 1);\n", replace: "" }],
     why: "there is no room to read the events that would get through",
   },
   {
@@ -37,5 +37,33 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
       },
     ],
     why: "an outage buries the events that it meets",
+  },
+  {
+    name: "a braked lane is not told",
+    file: "relay/lane-brake.ts",
+    find: "if (isOn === this.#isTold) return;",
+    replace: "if (isOn || !isOn) return;",
+    why: "a lane takes nothing any more, and everything looks well",
+  },
+  {
+    name: "dead letters that park nobody brake a lane",
+    file: "relay/hold-book.ts",
+    find: "return dead && (!parks || key === null);",
+    replace: "return dead && parks && !parks;",
+    why: "what is done with keeps new events from being read",
+  },
+  {
+    name: "a refused read is not told",
+    file: "relay/troubles.ts",
+    find: '    events.emit("SourceBroken",',
+    replace: '    if (code !== "COLUMN_MISSING") events.emit("SourceBroken",',
+    why: "nothing moves while a column is missing, and everything looks well",
+  },
+  {
+    name: "a refused settle voids the lane",
+    file: "relay/settler.ts",
+    find: "if (!tookNoEffect(error) || this.#signal.aborted) throw error;",
+    replace: 'if (!tookNoEffect(error) || this.#signal.aborted || error.code === "COLUMN_MISSING") throw error;',
+    why: "what was delivered while a column was missing is sent again",
   },
 ];

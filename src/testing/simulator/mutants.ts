@@ -30,7 +30,7 @@ export const MUTANTS: readonly Mutant[] = [
     find: "    if (this.#isPaused) {\n",
     replace: "    if (this.#stopped) {\n",
     and: [
-      { find: "    if (this.#isPaused) return timing.pollIntervalMs;\n", replace: "" },
+      { find: "    if (this.#stopped || this.#isPaused) return timing.pollIntervalMs;\n", replace: "" },
       { find: "if (this.#stopped || this.#isPaused || lanes.length", replace: "if (this.#stopped || lanes.length" },
     ],
     why: "a person has stopped the pipeline, and it goes on",

@@ -1,8 +1,10 @@
-import type { Fate, OnlyKeyPlan, RoutePlan, WritePlan } from "./scenario.ts";
+import { TABLE_FAULTS } from "./faults.ts";
+import type { Fate, OnlyKeyPlan, RoutePlan, TimedPlan, WritePlan } from "./scenario.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
 const MISJUDGED_SHARE = 0.2;
 const ONLY_KEY_SHARE = 0.03;
+const TABLE_SHARE = 0.15;
 
 /** A few of the events, and often the very first: others then have to find out that it is not the destination. */
 export function misjudged(random: SeededRandom | null, writes: WritePlan[]): WritePlan[] {
@@ -24,4 +26,16 @@ export function onlyKeyOf(random: SeededRandom | null, routes: readonly RoutePla
   if (random === null || !random.chance(ONLY_KEY_SHARE)) return null;
   const { destination } = random.pick(routes);
   return { destination, key: `k${random.int(0, 2)}`, scope: random.pick(["topic", "destination"]) };
+}
+
+/** For as long as a migration or an index takes. */
+export function tableFaultsOf(random: SeededRandom | null, calmFromMs: number): TimedPlan[] {
+  if (random === null || !random.chance(TABLE_SHARE)) return [];
+  return Array.from({ length: random.int(1, 2) }, () => ({
+    kind: random.pick(TABLE_FAULTS),
+    atMs: random.between(0, calmFromMs * 0.6),
+    target: 0,
+    forMs: random.int(500, 15_000),
+    amount: 0,
+  }));
 }

@@ -20,6 +20,8 @@ export interface World {
   readonly slowSettles: SlowSettles | null;
 }
 
+const READS_OF_TABLE = new Set(["probe", "begin", "next", "claimHeads", "backlog", "lookAt"]);
+const USES_OF_TABLE = new Set([...READS_OF_TABLE, "prepare", "settle", "reviewHolds"]);
 const READ_FAULTS = CALL_FAULTS.filter((kind) => kind !== "late commit");
 
 /** The ways of one process to the database: each call may be struck at any of its stages. */
@@ -105,9 +107,17 @@ class Request<T> {
   #arrive(): void {
     const { database, random } = this.#world;
     // Refused at once, or silence until the driver gives up.
-    if (!database.isUp) this.#fail(random.chance(0.5) ? 1 : random.between(200, 2_000));
+    const { isUp, lacksColumn, lockedForMs } = database;
+    if (!isUp) this.#fail(random.chance(0.5) ? 1 : random.between(200, 2_000));
     else if (this.#isCutOff()) this.#fail(1);
+    else if (lockedForMs > 0 && READS_OF_TABLE.has(this.#name)) this.#waitForLock(lockedForMs);
+    else if (lacksColumn && USES_OF_TABLE.has(this.#name)) this.#refuse("COLUMN_MISSING", "a column is not there");
     else this.#serve();
+  }
+
+  #waitForLock(forMs: number): void {
+    this.#world.history.disturb(this.#process.name, "maintenance lock", forMs);
+    this.#world.time.after(forMs, () => this.#arrive());
   }
 
   #serve(): void {

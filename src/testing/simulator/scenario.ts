@@ -16,7 +16,7 @@ import {
   type TimedFault,
   TRANSACTION_FAULTS,
 } from "./faults.ts";
-import { misjudged, onlyKeyOf } from "./persistent-faults.ts";
+import { misjudged, onlyKeyOf, tableFaultsOf } from "./persistent-faults.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import type { BrokerOptions, TransactionOptions } from "./sim-broker.ts";
 
@@ -147,6 +147,7 @@ export function scenarioOf(seed: number): Scenario {
       ...timedOf(random, rates, calmFromMs),
       ...laterTimedOf(later, isCalm, calmFromMs, seed),
       ...pausesOf(new SeededRandom(seed, 5), isCalm, calmFromMs, seed),
+      ...tableFaultsOf(isOlder || hasOutage ? null : new SeededRandom(seed, 7), calmFromMs),
     ],
     onlyKey: onlyKeyOf(persistent, routes),
     outage: hasOutage ? outageOf(later, calmFromMs) : null,

@@ -19,6 +19,8 @@ export class SimDatabase {
   readonly #time: VirtualTime;
   readonly #history: History;
   #upAtMs = 0;
+  #columnBackAtMs = 0;
+  #unlockedAtMs = 0;
   #clockOffsetMs = 0;
 
   constructor(time: VirtualTime, history: History, options: SimDatabaseOptions) {
@@ -47,8 +49,30 @@ export class SimDatabase {
     this.#history.note("database", `down for ${forMs} ms`);
   }
 
+  /** A column that the relay needs is missing for so long: every statement that names it is refused. */
+  dropColumn(forMs: number): void {
+    this.#columnBackAtMs = Math.max(this.#columnBackAtMs, this.#time.nowMs + forMs);
+    this.#history.note("database", `a column is missing for ${forMs} ms`);
+  }
+
+  get lacksColumn(): boolean {
+    return this.#time.nowMs < this.#columnBackAtMs;
+  }
+
+  /** Reads of the table stand still for so long. */
+  lock(forMs: number): void {
+    this.#unlockedAtMs = Math.max(this.#unlockedAtMs, this.#time.nowMs + forMs);
+    this.#history.note("database", `the table is locked for ${forMs} ms`);
+  }
+
+  get lockedForMs(): number {
+    return Math.max(0, this.#unlockedAtMs - this.#time.nowMs);
+  }
+
   /** Ends an outage early, when the faults are over. */
   comeUp(): void {
+    this.#columnBackAtMs = Math.min(this.#columnBackAtMs, this.#time.nowMs);
+    this.#unlockedAtMs = Math.min(this.#unlockedAtMs, this.#time.nowMs);
     this.#upAtMs = Math.min(this.#upAtMs, this.#time.nowMs);
   }
 

@@ -1,4 +1,6 @@
+import { systemClock } from "../../core/clock.ts";
 import { createRelay, type Relay } from "../../relay/relay.ts";
+import { Condition } from "../../telemetry/condition.ts";
 import type { EventFates } from "./event-fates.ts";
 import { FaultyPublisher } from "./faulty-publisher.ts";
 import { faultySource, type OpenRun } from "./faulty-store.ts";
@@ -18,6 +20,7 @@ export class SimSlot {
   #relay: Relay | null = null;
   #openRuns = new Set<OpenRun>();
   #pauses = new Map<string, number>();
+  #condition: Condition;
   #starts = 0;
   #isStopping = false;
 
@@ -27,6 +30,12 @@ export class SimSlot {
     this.#scenario = scenario;
     this.#brokers = brokers;
     this.#fates = fates;
+    this.#condition = new Condition(systemClock);
+  }
+
+  /** What its health would say. */
+  get condition(): Condition {
+    return this.#condition;
   }
 
   get process(): SimProcess | null {
@@ -44,6 +53,8 @@ export class SimSlot {
     this.#pauses = new Map();
     this.#relay = this.#relayOf(process);
     this.#watchPauses(this.#relay, this.#pauses);
+    this.#condition = new Condition(process.clock);
+    this.#condition.listen(this.#relay);
     history.note(name, "starts");
     this.#relay.onAny((event) => {
       if (process.isAlive && history.lines !== null) history.note(name, `~ ${JSON.stringify(event, bigintAsText)}`);

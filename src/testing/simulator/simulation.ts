@@ -1,3 +1,4 @@
+import { checkTold } from "./check-health.ts";
 import { EventFates } from "./event-fates.ts";
 import { type FaultKind, Faults, type TimedFault } from "./faults.ts";
 import { History } from "./history.ts";
@@ -144,12 +145,25 @@ export class Simulation {
     } else if (kind === "instance taken for dead") database.takeForDead(process!.name);
     else if (kind === "database down") database.goDown(forMs);
     else if (kind === "failover") this.#failOver(amount, forMs);
+    else if (kind === "column missing") this.#dropColumn(forMs);
+    else if (kind === "maintenance lock") database.lock(forMs);
     else if (kind === "database clock forward") database.stepClock(amount);
     else if (kind === "database clock back") database.stepClock(-amount);
     else if (kind === "destination down") broker.goDown(forMs);
     else if (ROW_FAULTS.includes(kind)) this.#meddle(kind);
     else if (kind === "pipeline paused") this.#pausePipeline(plan);
     else broker.takeTopicDown(this.#random.pick(["a.placed", "a.paid", "b.sent"]), forMs);
+  }
+
+  /** Before the column is back, whoever has lanes must have told that they stand still. */
+  #dropColumn(forMs: number): void {
+    const { database, time } = this.world;
+    const owners = new Map(this.slots.map((slot) => [slot, slot.process]));
+    database.dropColumn(forMs);
+    time.after(forMs - 1, () => {
+      const alive = this.slots.filter((slot) => slot.process !== null && slot.process === owners.get(slot));
+      for (const slot of alive) checkTold(this, slot, forMs);
+    });
   }
 
   #pausePipeline({ amount, forMs, target }: TimedPlan): void {
