@@ -30,7 +30,9 @@ export interface KillReport {
 
 const KEYS = 12;
 const WRITE_EVERY_MS = 15;
-const BETWEEN_KILLS_MS = [100, 2_500] as const;
+/** New arrivals between two kills: the next one meets relays that work. */
+const ARRIVALS_BETWEEN = [10, 150] as const;
+const BEFORE_KILL_MS = [0, 1_500] as const;
 /** So long after its arrival an event is written down as delivered, also on a busy machine. */
 const SETTLED_AFTER_MS = 15_000;
 const DRAIN_MS = 90_000;
@@ -46,9 +48,11 @@ export async function proveKills(options: KillProofOptions): Promise<KillReport>
   for (let count = 0; count < options.relays; count += 1) await fleet.start();
   await until("events arrive", () => receiver.arrivals.length > 0, DRAIN_MS);
   for (let kill = 1; kill <= options.kills; kill += 1) {
+    const flowing = receiver.arrivals.length + random.int(...ARRIVALS_BETWEEN);
+    await until("it flows again", () => receiver.arrivals.length >= flowing, DRAIN_MS);
     const isBlocked = random.chance(0.5);
     if (isBlocked) receiver.block();
-    await pauseMs(random.between(...BETWEEN_KILLS_MS));
+    await pauseMs(random.between(...BEFORE_KILL_MS));
     options.log(`kill ${kill}${isBlocked ? " while nothing is answered" : ""}, ${receiver.arrivals.length} arrived`);
     await fleet.killOne(random);
     receiver.unblock();
@@ -87,7 +91,15 @@ class KilledFleet implements AsyncDisposable {
 
   /** In good order: nothing may be left claimed. */
   async stopAll(): Promise<void> {
-    for (const service of this.#running) service.kill("SIGTERM");
+    for (const service of this.#running) {
+      const isUp = () =>
+        service.get("/livez").then(
+          () => true,
+          () => false,
+        );
+      await until("the relay has started", isUp, DRAIN_MS);
+      service.kill("SIGTERM");
+    }
     for (const service of this.#running) {
       const { code, stderr } = await service.ended;
       if (code !== 0) throw new Error(`a relay ended with ${code}: ${stderr.slice(-2_000)}`);

@@ -26,7 +26,10 @@ export type SourceKind = (typeof SOURCE_KINDS)[number];
 interface TableKind {
   readonly create: string;
   readonly variables: Readonly<Record<string, string>>;
-  /** Selects from `e`, which has key, type and payload as JSON, in order. */
+  /**
+   * Selects from `e`, which has key, type and payload as JSON, in order. Each event has a time of its own: where times are
+   * equal, only the place in the table tells the order, and a server that has room in earlier pages mixes it up.
+   */
   readonly insert: string;
   readonly waiting: string;
   readonly dead: string;
@@ -39,15 +42,15 @@ const TABLES: Readonly<Record<Exclude<SourceKind, "redis">, TableKind>> = {
     create: tableSql("public.openoutbox_events"),
     // As the relay that the table comes from is told; three crashes must not bury anything.
     variables: { OUTBOX_TABLE: "public.openoutbox_events", LEASE_TIMEOUT: "3m", RETRY_MAX_ATTEMPTS: "3" },
-    insert: `insert into public.openoutbox_events (event_id, event_type, partition_key, payload)
-      select gen_random_uuid(), e.type, e.key, convert_to(e.payload::text, 'UTF8')`,
+    insert: `insert into public.openoutbox_events (event_id, event_type, partition_key, payload, created_at)
+      select gen_random_uuid(), e.type, e.key, convert_to(e.payload::text, 'UTF8'), clock_timestamp()`,
     waiting: "select count(*)::int from public.openoutbox_events where status in ('PENDING', 'DELIVERING')",
     dead: "select count(*)::int from public.openoutbox_events where status = 'DEAD'",
   },
   worker: {
     create: `create table public.event_outbox (event_id uuid primary key, event_name text not null,
       aggregate_id text not null, payload jsonb not null, correlation_id text,
-      occurred_at timestamptz not null default now(), status text not null default 'Pending',
+      occurred_at timestamptz not null default clock_timestamp(), status text not null default 'Pending',
       attempts int not null default 0, next_attempt_at timestamptz, last_error text)`,
     variables: { OUTBOX_TABLE: "public.event_outbox" },
     insert: `insert into public.event_outbox (event_id, event_name, aggregate_id, payload)
@@ -57,7 +60,7 @@ const TABLES: Readonly<Record<Exclude<SourceKind, "redis">, TableKind>> = {
   },
   intent: {
     create: `create table public.intents (id uuid primary key default gen_random_uuid(), aggregate_id text,
-      intent jsonb not null, created_at timestamptz not null default now(), delivered_at timestamptz,
+      intent jsonb not null, created_at timestamptz not null default clock_timestamp(), delivered_at timestamptz,
       attempt_count int not null default 0, last_error text)`,
     variables: { OUTBOX_TABLE: "public.intents" },
     insert: `insert into public.intents (aggregate_id, intent)
