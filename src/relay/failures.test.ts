@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ids, QUICK, stage } from "../../test/failure-stage.ts";
 import { until } from "../../test/servers/until.ts";
 import { rejected, retry } from "../core/outcome.ts";
 import { exponential, schedule } from "../core/retry-policy.ts";
@@ -9,6 +8,7 @@ import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { defineIntentRelay, intentRoute } from "../routing/intent-relay.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
+import { ids, QUICK, stage } from "./failure-stage.test.ts";
 import { createRelay } from "./relay.ts";
 
 test("F2 park: a dead head keeps its followers waiting, other keys and events without a key go on", async () => {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ids, QUICK, stage } from "../../test/failure-stage.ts";
 import { until } from "../../test/servers/until.ts";
 import { retry } from "../core/outcome.ts";
 import { schedule } from "../core/retry-policy.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
+import { ids, QUICK, stage } from "./failure-stage.test.ts";
 import { createRelay } from "./relay.ts";
 
 for (const scope of ["destination", "topic"] as const) {

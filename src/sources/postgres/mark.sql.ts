@@ -2,13 +2,11 @@ import type { Settlement } from "../../ports/queue-store.ts";
 import { fenceSql } from "../../postgres/fence.sql.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
+import { SHARED_ID } from "./shared-id.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /** Of rows that another transaction has locked: wait for them, or leave them unmarked. */
 export type LockedRows = "wait" | "skip";
-
-/** Begins the server's message when one id stood for several rows: of those only one was sent, so none is marked. */
-export const SHARED_ID = "outbox-relay: several rows have the id";
 
 /**
  * Moves the lane on and marks its delivered rows, or changes nothing when the fence has no row. Returns one row: how

@@ -361,11 +361,7 @@ for (const [what, columns, index] of [
   ["there is no primary key", `(id uuid, ${BARE})`, ""],
   ["a unique index leaves rows out", `(id int, ${BARE})`, "create unique index on $T (id) where published"],
   ["a unique index is over an expression", `(id text, ${BARE})`, "create unique index on $T (lower(id))"],
-  [
-    "a unique index only includes it",
-    `(tenant int, id int, ${BARE})`,
-    "create unique index on $T (tenant) include (id)",
-  ],
+  ["an index includes it", `(tenant int, id int, ${BARE})`, "create unique index on $T (tenant) include (id)"],
 ] as const) {
   test(`H1 a table whose id does not tell its rows apart is refused with the statement that helps: ${what}`, async () => {
     let fix = "";
@@ -394,10 +390,7 @@ test("H1 where no index can keep ids unique, two rows with one id are never mark
   assert.equal((await it.read()).length, 3, "nothing is marked");
   await it.sql("update $T set id = 9 where at = 3");
   assert.deepEqual((await it.settle({ delivered: ["7", "8"] })).missing, []);
-  assert.deepEqual(
-    (await it.read()).map(({ id }) => id),
-    ["9"],
-  );
+  assert.equal((await it.read()).map(({ id }) => id).join(), "9");
 });
 
 test("H1 a row without an id is told instead of being sent again and again", async () => {

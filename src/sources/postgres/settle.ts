@@ -9,7 +9,8 @@ import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
 import { holdUnmarked } from "../../postgres/unmarked.ts";
-import { type LockedRows, markSql, SHARED_ID } from "./mark.sql.ts";
+import { type LockedRows, markSql } from "./mark.sql.ts";
+import { SHARED_ID } from "./shared-id.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /** By its estimate the planner would rather read a table of 60,000 rows than look 500 of them up, ten times as slow. */

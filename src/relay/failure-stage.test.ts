@@ -1,9 +1,11 @@
-import { schedule } from "../src/core/retry-policy.ts";
-import type { TechnicalEvent } from "../src/ports/technical-events.ts";
-import { memoryPublisher } from "../src/publishers/memory/memory-publisher.ts";
-import { createRelay, type RelayOptions } from "../src/relay/relay.ts";
-import type { Route } from "../src/routing/routes.ts";
-import { memorySource } from "../src/sources/memory/memory-source.ts";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { schedule } from "../core/retry-policy.ts";
+import type { TechnicalEvent } from "../ports/technical-events.ts";
+import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import type { Route } from "../routing/routes.ts";
+import { memorySource } from "../sources/memory/memory-source.ts";
+import { createRelay, type RelayOptions } from "./relay.ts";
 
 export const QUICK = {
   leaseMs: 2_000,
@@ -34,3 +36,12 @@ export function stage(route: Partial<Route> = {}, options: Partial<RelayOptions>
     source.insert(...names.map((id) => ({ id, type: "t", key, payload: id })));
   return { source, publisher, relay, told, insert, of: (name: string) => told.filter((event) => event.name === name) };
 }
+
+test("the stage delivers what its publisher takes", async () => {
+  const { insert, publisher, relay } = stage();
+  await using _ = relay;
+  insert("k", "1", "2");
+  await relay.start();
+  await publisher.arrived(2);
+  assert.deepEqual(ids(publisher.delivered), ["1", "2"]);
+});
