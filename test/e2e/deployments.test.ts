@@ -4,7 +4,6 @@ import { pausePipelines } from "../../src/operations/pause.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
 import { memoryPublisher } from "../../src/publishers/memory/memory-publisher.ts";
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
-import { until } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";
 import { type LiveRelay, type Scene, withScene } from "./scene.ts";
 
