@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { moveSlots } from "../postgres/identity.ts";
 import type { Database } from "../postgres/pool.ts";
 import type { Session } from "../postgres/session.ts";
-import { dropSlot, slotHealth, slotName } from "../sources/postgres/wal/slot.ts";
+import { dropSlot, freeSlot, slotHealth, slotName } from "../sources/postgres/wal/slot.ts";
 import type { Author } from "./author.ts";
 import type { OperationTarget } from "./event-source.ts";
 import type { HandOverOptions } from "./hand-over.ts";
@@ -38,13 +39,14 @@ export async function resetLog(
   const { pipeline } = known;
   const plan = await planReset(target, known);
   await onceFree(database, known, request, async (session) => {
+    // Before anything is forgotten: a slot that stays would begin behind a place that nobody knows any more.
+    if (plan.slot !== null) await dropSlotOf(database, pipeline);
     if (known.delivery === "exactly-once") await moveSlots(session, database, pipeline);
     await giveUpParked(session, database, pipeline, request.author);
     await session.rows(`delete from ${database.tables.passed} where pipeline = $1`, [pipeline]);
     await forget(session, database, known);
     await noteLogChange(session, database, "LogReset", pipeline, request.author, plan);
   });
-  if (plan.slot !== null) await dropSlotOf(database, pipeline);
   return plan;
 }
 
@@ -65,7 +67,21 @@ async function forget(session: Session, { tables }: Database, { delivery, pipeli
   if (delivery === "at-least-once") await session.rows(`delete from ${tables.pipelines} where name = $1`, [pipeline]);
 }
 
+const LOOK_MS = 100;
+/** A relay that has handed its lane over lets go of the stream soon. */
+const LETS_GO_MS = 1_000;
+const PATIENCE_MS = 5_000;
+
+/** A slot cannot be dropped while somebody streams from it. Who owns no lane has no use for its stream. */
 async function dropSlotOf(database: Database, pipeline: string): Promise<void> {
   const slot = await slotName(database, pipeline);
-  if ((await slotHealth(database, slot)) !== null) await dropSlot(database, slot);
+  const startedMs = performance.now();
+  for (;;) {
+    const health = await slotHealth(database, slot);
+    if (health === null) return;
+    const waitedMs = performance.now() - startedMs;
+    if (!health.active || waitedMs >= PATIENCE_MS) return await dropSlot(database, slot);
+    if (waitedMs >= LETS_GO_MS) await freeSlot(database, slot);
+    await sleep(LOOK_MS);
+  }
 }

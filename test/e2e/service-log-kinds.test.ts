@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
 import { startPostgres } from "../servers/postgres.ts";
+import { until } from "../servers/until.ts";
 import { copyDatabase } from "./database-copies.ts";
 import { logs, once, printed, publish, told, withManagedLog } from "./log-stage.ts";
 import { runCommand, startService } from "./service-process.ts";
@@ -11,6 +12,30 @@ import { openStage } from "./stage.ts";
 const stage = stagesOn(serverOfFile(), "kinds", []);
 
 describe("kinds of logs", { concurrency: 2 }, () => {
+  test("H1 D9: a reset of the write-ahead log beside a running relay drops the slot, and the relay goes on", async () => {
+    await using it = await stage();
+    await it.sql(`create schema shop; create table shop.log (id uuid primary key default gen_random_uuid(),
+      event_type text, aggregate_id text, payload text)`);
+    const write = (type: string) =>
+      it.sql("insert into shop.log (event_type, aggregate_id, payload) values ($1, 'k', '{}')", [type]);
+    const env = { DATABASE_URL: it.url, OUTBOX_WAL: "shop.log", OUTBOX_DESTINATION: "stdout:", LOG_START: "now" };
+    await told(["migrate", "up"], env);
+    await using service = startService(["run"], { ...env, PORT: String(await freePort()) });
+    await service.becomes("healthy");
+    const types = () => printed({ stdout: service.stdout() }).map(({ type }) => type);
+    await until("it is read", async () => (await logs(env))[0]?.lanes.some(({ isOwned }) => isOwned));
+    await write("first");
+    await until("it is delivered", () => types().length === 1);
+    await told(["pause", "shop.log"], env);
+    assert.match(await told(["log", "reset", "shop.log", "--yes"], env), /the slot \S+ is dropped\ndone/);
+    assert.deepEqual(await it.sql("select from pg_replication_slots where database = current_database()"), []);
+    await told(["resume", "shop.log"], env);
+    await until("it is read again", async () => (await logs(env))[0]?.slot?.status === "reserved");
+    await write("last");
+    await until("it goes on", () => types().length === 2);
+    assert.deepEqual(types(), ["first", "last"]);
+  });
+
   test("D9: rows and messages are read from the write-ahead log, by Debezium's rules where the columns are Debezium's", async () => {
     await using it = await stage();
     await it.sql(`create schema shop; create table shop.outboxevent (id uuid primary key default gen_random_uuid(),
