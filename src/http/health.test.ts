@@ -16,6 +16,23 @@ const counted = (pending: number, isEstimate = false) => ({
   lagMs: 0,
 });
 
+test("H1 A20 what the database quotes of a row is not shown by health, which is open to everybody", () => {
+  const reasons = [
+    [
+      'reading failed: invalid input syntax for type uuid: "cust-7" (SQLSTATE 22P02)',
+      'for type uuid: "..." (SQLSTATE 22P02)',
+    ],
+    ["settling failed: Key (id)=(cust-7) is not present", "failed: Key (...) is not present"],
+    ['settling failed: value "cust-7" is out of range for type integer', 'value "..." is out of range'],
+  ];
+  for (const [reason = "", shown = ""] of reasons) {
+    const broken = [{ pipeline: "b.outbox->kafka", code: "DATABASE_REFUSED", reason } as const];
+    const told = healthOf({ ...FACTS, broken }).problems?.[0]?.reason ?? "";
+    assert.ok(told.includes(shown), told);
+    assert.doesNotMatch(told, /cust-7/);
+  }
+});
+
 test("A18 a healthy relay, idle or not, says exactly what was agreed", () => {
   assert.deepEqual(healthOf({ ...FACTS, backlog: [counted(3), counted(4)] }), {
     status: "healthy",

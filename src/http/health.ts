@@ -51,6 +51,15 @@ export interface Readiness {
   readonly checks: { readonly database: string; readonly loops: string };
 }
 
+/** What PostgreSQL quotes of a row. Health is open to everybody, and shows no value of an event. */
+function withoutValues(reason: string): string {
+  return reason
+    .replaceAll(/(invalid input (?:syntax|value) for [^:"]{1,100}: )"[^"]*"/g, '$1"..."')
+    .replaceAll(/(?<=\bvalue )"[^"]*"(?= is out of range)/g, '"..."')
+    .replaceAll(/Key \([^)]*\)=\([^)]*\)/g, "Key (...)")
+    .replaceAll(/Failing row contains \(.*?\)/gs, "Failing row contains (...)");
+}
+
 const POLL_AGE_MAX_MS = 30_000;
 
 type PollFacts = Pick<HealthFacts, "lastPollMs" | "nowMs" | "pollIntervalMs" | "uptimeS">;
@@ -110,7 +119,7 @@ function partialProblems(facts: HealthFacts): Problem[] {
     facts.circuits.some(({ destination, topic }) => destination === name && topic === null);
   return [
     ...[...facts.broken, ...(facts.warnings ?? [])].map(({ pipeline, reason }): Problem => {
-      return { part: "source", name: pipeline, reason };
+      return { part: "source", name: pipeline, reason: withoutValues(reason) };
     }),
     ...circuits,
     ...facts.brakedLanes.map(({ holds, lane, pipeline }): Problem => {

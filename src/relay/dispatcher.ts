@@ -171,7 +171,7 @@ export class Dispatcher {
    */
   #withoutAnswer(entry: Entry, error: unknown, startedMs: number): Failed {
     const { destination } = this.#context;
-    const reason = reasonOf(error ?? unanswered(destination.name, entry.event.id));
+    const reason = reasonOf(error ?? unanswered(destination.name));
     const isSilence = error === null || isRelayError(error, "PUBLISH_UNKNOWN");
     if (!isSilence) return retry(reason, { scope: "destination", error });
     const isFirst = entry.silentSinceMs === null;
@@ -203,8 +203,8 @@ function attemptFrom(startedMs: number, probe: boolean, clock: Clock): Attempt {
   };
 }
 
-function unanswered(destination: string, id: string): RelayError {
-  return new RelayError("PUBLISH_UNKNOWN", `${destination} did not say what became of event ${id}.`);
+function unanswered(destination: string): RelayError {
+  return new RelayError("PUBLISH_UNKNOWN", `${destination} did not say what became of the event.`);
 }
 
 function messageOf(entry: Entry): Message {

@@ -1,5 +1,6 @@
 import type { Suspect } from "../core/blame.ts";
 import type { Failed } from "../core/outcome.ts";
+import { sharedReason } from "../core/shared-reason.ts";
 import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Attempt } from "./dispatcher.ts";
@@ -113,7 +114,8 @@ export class LaneFailures {
     }
     if (isProbe || blame === "everyone") this.#closeTo(topic, entries, outcome, { attempt, isProbe });
     else this.#waitAlone(entry, followers, outcome);
-    if (topic !== null && attempt.probe) destination.cancelProbe();
+    // Who names the topic answers: whatever was wrong with the destination as a whole is over.
+    if (topic !== null && attempt.probe) destination.answered(attempt.probe);
   }
 
   #closeTo(
@@ -127,14 +129,15 @@ export class LaneFailures {
     const [entry, ...followers] = entries as [Entry, ...Entry[]];
     const { event } = entry;
     const how = { probe: isProbe, afterMs: (outcome as Retry).afterMs, error: outcome.error };
-    if (topic !== null && !destination.topicFailed(topic, event.type, outcome.reason, how)) {
+    const reason = sharedReason(outcome.reason, event);
+    if (topic !== null && !destination.topicFailed(topic, event.type, reason, how)) {
       this.#waitAlone(entry, followers, outcome);
       return;
     }
     if (isProbe || entry.silences >= SILENCES_MAX) this.#setAside(entry, followers, outcome.reason, { topic });
     else if (topic === null) queue.putBack(entries);
     if (topic === null) {
-      destination.failed(outcome.reason, { ...how, probe: attempt.probe && isProbe });
+      destination.failed(reason, { ...how, probe: attempt.probe && isProbe });
       return;
     }
     const waiting = isProbe ? [] : [...entries, ...(event.key === null ? [] : queue.dropKey(event.key))];
@@ -167,7 +170,8 @@ export class LaneFailures {
   #eventFailed(entry: Entry, followers: readonly Entry[], outcome: EventFailure, attempt: Attempt): void {
     const { context, reports } = this.#parts;
     const { destination, random } = context;
-    const counts = entry.fault !== null || destination.eventFailed(entry.event.id, outcome.reason, attempt.probe);
+    const reason = sharedReason(outcome.reason, entry.event);
+    const counts = entry.fault !== null || destination.eventFailed(entry.event.id, reason, attempt.probe);
     if (!counts) {
       reports.recordFailed(entry, outcome, attempt, this.attemptsOf(entry) + 1);
       this.#setAside(entry, followers, outcome.reason, { topic: null });

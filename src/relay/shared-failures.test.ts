@@ -43,6 +43,20 @@ for (const scope of ["destination", "topic"] as const) {
   });
 }
 
+test("H1 a destination that answers for its topic is back: health no longer says what was wrong with it before", async () => {
+  const { publisher, relay, insert, of } = stage({ retry: schedule([]) });
+  await using _ = relay;
+  let answer = retry("exchange does not exist, said of event-1", { scope: "destination" });
+  publisher.respond(() => answer);
+  insert("a", "event-1", "event-2");
+  await relay.start();
+  await until("the circuit opens", () => of("CircuitOpened").length > 0);
+  assert.equal(of("CircuitOpened")[0]?.reason, "exchange does not exist, said of <id>");
+  answer = retry("no queue is bound", { scope: "topic" });
+  await until("the destination's circuit closes", () => of("CircuitClosed").some(({ topic }) => topic === null));
+  await until("the topic's is open", () => of("CircuitOpened").some(({ topic }) => topic !== null));
+});
+
 test("H1 one event that fails all that are sent with it is sent without them, and is dead in the end", async () => {
   const source = memorySource();
   const delivered: string[] = [];

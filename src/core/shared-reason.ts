@@ -1,0 +1,32 @@
+import type { OutboxEvent } from "./event.ts";
+
+/** Others stand in every text, as 503 does; they are replaced only between quotes. */
+const TELLING = /^(?=.{3}).*\D|^\d{6}/s;
+
+/**
+ * A reason without what belongs to the one event that met it. What a circuit says is shown to everybody, health checks
+ * without a login too; the event's own attempts keep the reason as it was.
+ */
+export function sharedReason(
+  reason: string,
+  { correlationId, headers, id, key }: Pick<OutboxEvent, "correlationId" | "headers" | "id" | "key">,
+): string {
+  const values: (readonly [value: string | null, name: string])[] = [
+    [id, "<id>"],
+    [key, "<key>"],
+    [correlationId, "<correlation id>"],
+    ...Object.values(headers).map((value) => [value, "<header>"] as const),
+  ];
+  // The longest first: one may be part of another.
+  const known = values.filter((pair): pair is [string, string] => pair[0] !== null && pair[0] !== "");
+  known.sort(([a], [b]) => b.length - a.length);
+  return known.reduce((text, [value, name]) => replaced(text, value, name), reason);
+}
+
+function replaced(text: string, value: string, name: string): string {
+  if (!text.includes(value)) return text;
+  const quoted = value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const plain = `(?<![\\p{L}\\p{N}_])${quoted}(?![\\p{L}\\p{N}_])`;
+  const between = `(?<=["'])${quoted}(?=["'])`;
+  return text.replaceAll(new RegExp(TELLING.test(value) ? plain : between, "gu"), () => name);
+}
