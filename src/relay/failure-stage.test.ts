@@ -34,7 +34,9 @@ export function stage(route: Partial<Route> = {}, options: Partial<RelayOptions>
   relay.onAny((event) => told.push(event));
   const insert = (key: string | null, ...names: string[]) =>
     source.insert(...names.map((id) => ({ id, type: "t", key, payload: id })));
-  return { source, publisher, relay, told, insert, of: (name: string) => told.filter((event) => event.name === name) };
+  const of = <Name extends TechnicalEvent["name"]>(name: Name) =>
+    told.filter((event): event is Extract<TechnicalEvent, { readonly name: Name }> => event.name === name);
+  return { source, publisher, relay, told, insert, of };
 }
 
 test("the stage delivers what its publisher takes", async () => {
