@@ -46,11 +46,13 @@ export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMa
   const columns = [
     shape.idText,
     laneSql(shape, lanes),
-    `left(${shape.eventType}, ${TEXT_BYTES_MAX})`,
-    bounded(shape.key, shape.keyText),
+    // To cut it costs more than to look whether that is needed.
+    `case when octet_length(${shape.eventType}) <= ${TEXT_BYTES_MAX} then ${shape.eventType}
+      else left(${shape.eventType}, 100) end`,
+    shape.unbounded.has("key") ? bounded(shape.key) : shape.keyText,
     `case when ${isInline} then ${body} end`,
     sizeSql(shape, body, isInline),
-    bounded(shape.correlationId, shape.correlationText),
+    shape.unbounded.has("correlation id") ? bounded(shape.correlationId) : shape.correlationText,
     shape.createdText,
     headersSql(shape, isInline),
     shape.attempts,
@@ -92,15 +94,15 @@ function sizeOf(text: string): string {
   return isNull(text) ? "0" : `coalesce(octet_length(${text}), 0)`;
 }
 
-/** `shown` is the same value in a form that need not be a text. */
-function bounded(text: string, shown = text): string {
-  return isNull(text) ? "null" : `case when octet_length(${text}) <= ${TEXT_BYTES_MAX} then ${shown} end`;
+function bounded(text: string): string {
+  return isNull(text) ? "null" : `case when octet_length(${text}) <= ${TEXT_BYTES_MAX} then ${text} end`;
 }
 
-function excessSql({ eventType, key, correlationId, traceText }: TableShape): string {
-  const texts = Object.entries({ type: eventType, key, "correlation id": correlationId, trace: traceText }).filter(
-    ([, text]) => !isNull(text),
-  );
+function excessSql({ eventType, key, correlationId, traceText, unbounded }: TableShape): string {
+  const texts: [string, string][] = [["type", eventType]];
+  if (unbounded.has("key")) texts.push(["key", key]);
+  if (unbounded.has("correlation id")) texts.push(["correlation id", correlationId]);
+  if (!isNull(traceText)) texts.push(["trace", traceText]);
   const parts = texts.map(([name, text]) => {
     const told = quoteLiteral(tooLarge(name, "#", TEXT_BYTES_MAX));
     return `case when octet_length(${text}) > ${TEXT_BYTES_MAX} then replace(${told}, '#', octet_length(${text})::text) end`;

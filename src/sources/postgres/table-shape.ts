@@ -40,6 +40,8 @@ export interface TableShape extends EventTable, RowState {
   readonly createdText: string;
   /** The W3C context as its two headers have it, a line each; null where the table has no such column. */
   readonly traceText: string;
+  /** Those of these that can be of any size: a number or a UUID need not be measured. */
+  readonly unbounded: ReadonlySet<"key" | "type" | "correlation id">;
   /** Failures counted in the row itself; `null` where there is no such column. */
   readonly attempts: string;
   /** The column to order by, and whether it tells all rows apart. */
@@ -88,6 +90,9 @@ export function eventShapeOf(finder: ColumnFinder, facts: TableFacts, names: Col
   const intent = finder.find({ role: "the intent", candidates: CANDIDATES.intent });
   const { usesIntent, ...content } = contentOf(finder, names, intent, facts.serverEncoding === "SQL_ASCII");
   const attempts = findAttempts(finder, names);
+  const unbounded = new Set<"key" | "type" | "correlation id">(["type"]);
+  if (key && isText(key) && !key.isEnum) unbounded.add("key");
+  if (correlation && isText(correlation) && !correlation.isEnum) unbounded.add("correlation id");
   const event = {
     name: facts.name,
     quotedName: quoteTable(facts.name),
@@ -102,6 +107,7 @@ export function eventShapeOf(finder: ColumnFinder, facts: TableFacts, names: Col
     correlationId: correlation ? `${columnOf(correlation)}::text` : "null::text",
     correlationText: correlation ? textOf(correlation) : "null",
     traceText: traceOf(finder),
+    unbounded,
     createdText: createdAt ? `${columnOf(createdAt)}::text` : "null",
     createdAt: createdAt ? `${columnOf(createdAt)}::timestamptz` : "null::timestamptz",
     attempts: attempts ? columnOf(attempts) : "null",

@@ -29,6 +29,7 @@ export function parkedShape({ tables }: Database, pipeline: string, log: TableNa
     createdText: "t.created_at::text",
     createdAt: "t.created_at",
     traceText: "null",
+    unbounded: new Set(["key", "type", "correlation id"]),
     attempts: "null",
     order: { column: "t.place", unique: true, isCreatedAt: false },
     unsettled: ofPipeline,
