@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { tableSql } from "../../src/sources/openoutbox/fixture.test.ts";
 import { freePort } from "../servers/free-port.ts";
+import { openOutboxTableSql } from "../servers/openoutbox-table.ts";
 import { until } from "../servers/until.ts";
 import { type ServiceProcess, startService } from "./service-process.ts";
 import { serverOfFile, stagesOn } from "./service-stage.ts";
@@ -35,7 +35,7 @@ test("H1 A15 256 MB suffice for rows that are wide in any column, in tables of s
   await using stage = await openStage();
   const rows = 1_000;
   await stage.sql(`create schema flags; create table flags.outbox ${FLAGGED};
-    create schema open; ${tableSql("open.openoutbox_events")}
+    create schema open; ${openOutboxTableSql("open.openoutbox_events")}
     insert into flags.outbox (aggregate_id, event_type, payload, headers, correlation_id)
     select key, type, convert_from(payload, 'UTF8'), headers, correlation_id
     from (select i, ${CONTENT} from generate_series(1, ${rows}) i) c order by i;

@@ -24,6 +24,17 @@ describe("what prepare finds", () => {
   });
   after(async () => await server[Symbol.asyncDispose]());
 
+  test("A17 B5 the relay's role cannot insert, and delete only with retention", async () => {
+    for (const retention of [true, false]) {
+      await using fixture = await openFixture(server, retention);
+      const { rows } = await fixture.admin.query(
+        `select has_table_privilege($1, $2, 'insert') as insert, has_table_privilege($1, $2, 'delete') as delete`,
+        [ROLE, fixture.table],
+      );
+      assert.deepEqual(rows, [{ insert: false, delete: retention }]);
+    }
+  });
+
   const cases: readonly (readonly [title: string, sql: string, code: ErrorCode, pattern: RegExp])[] = [
     ["a missing table", "drop table $T", "TABLE_MISSING", /openoutbox.* does not exist/],
     ["a view", "alter table $T rename to u; create view $T as select 1", "TABLE_MISSING", /not an ordinary table/],

@@ -1,6 +1,6 @@
 import { type RedisOutbox, redisOutbox } from "../../../src/redis-outbox.ts";
-import { tableSql } from "../../../src/sources/openoutbox/fixture.test.ts";
 import { openStage, type Stage } from "../../e2e/stage.ts";
+import { openOutboxTableSql } from "../../servers/openoutbox-table.ts";
 import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
 import { type RedisServer, startRedis } from "../../servers/redis.ts";
 
@@ -39,7 +39,7 @@ const LETTERS = "select count(*)::int from outbox_relay.failed_events where reso
 
 const TABLES: Readonly<Record<Exclude<SourceKind, "redis">, TableKind>> = {
   openoutbox: {
-    create: tableSql("public.openoutbox_events"),
+    create: openOutboxTableSql("public.openoutbox_events"),
     // As the relay that the table comes from is told; three crashes must not bury anything.
     variables: { OUTBOX_TABLE: "public.openoutbox_events", LEASE_TIMEOUT: "3m", RETRY_MAX_ATTEMPTS: "3" },
     insert: `insert into public.openoutbox_events (event_id, event_type, partition_key, payload, created_at)
