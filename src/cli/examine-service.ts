@@ -7,6 +7,7 @@ import { examine } from "../operations/doctor/doctor.ts";
 import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
 import type { Database } from "../postgres/pool.ts";
 import { compileRoutes, type Routes } from "../routing/routes.ts";
+import { MESSAGE_SCHEMA } from "../sources/postgres/log/log-preset.ts";
 
 /** Brokers that do not answer in time are told as such. */
 const RIGHTS_MS = 15_000;
@@ -30,6 +31,9 @@ export async function examineService(config: ServiceConfig, database: Database):
     tables,
     managed: found.filter(({ preset }) => preset === "managed").map(({ schema, table }) => ({ schema, table })),
     wal: found.filter(({ preset }) => preset === "wal").map(({ schema, table }) => ({ schema, table })),
+    eventTables: found
+      .filter(({ preset, schema }) => preset === "tail" || (preset === "wal" && schema !== MESSAGE_SCHEMA))
+      .map(({ schema, table }) => ({ schema, table })),
     ...(config.logs.wal?.publication === undefined ? {} : { publication: config.logs.wal.publication }),
     hasLogs: found.some(({ preset }) => isLog(preset)),
     destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),

@@ -130,6 +130,8 @@ export interface Run {
    * snapshot. Where claims are durable, no more of a lane than `rooms` says, and none of a lane that is not in it.
    */
   next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]>;
+  /** Ids of rows that were passed over, because another row under the same id is under way. Absent: none ever is. */
+  readonly repeated?: readonly string[];
   /** Whether somebody else waits for what this run holds, so that it should not stay open for nothing. Absent: nobody. */
   readonly isAwaited?: boolean;
   /** Lets go of the snapshot. Legal at any time, also twice and after an error. */

@@ -62,6 +62,8 @@ export interface TechnicalEventMap {
   RelayMatched: { readonly pipeline: string; readonly intentType: string };
   /** The row of an event in flight waits no more, and not by the relay's doing: it was deleted, marked or hidden. */
   EventVanished: { readonly pipeline: string; readonly recordId: string };
+  /** A log has another row under the id of an event that is under way: it is taken for the same event and passed over. */
+  EventRepeated: { readonly pipeline: string; readonly recordId: string };
   BatchSettled: {
     readonly pipeline: string;
     readonly lane: number;

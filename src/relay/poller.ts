@@ -222,6 +222,7 @@ export class Poller {
     const sawAll = exhausted && open.leftOut.size === 0 && lanes.length === this.#lanes().length;
     this.#atRest = sawAll && news === this.#news;
     const durationMs = this.#now() - startedMs;
+    for (const recordId of run.repeated ?? []) events.emit("EventRepeated", { pipeline: name, recordId });
     events.emit("RunEnded", { pipeline: name, rows: open.rows, claimed: open.claimed, durationMs });
     return open;
   }

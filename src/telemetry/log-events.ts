@@ -32,6 +32,11 @@ const LINES: Lines = {
     level: "warn",
     message: "a row in flight waits no more: it was deleted, marked or hidden, not by this relay",
   },
+  EventRepeated: {
+    level: "warn",
+    message: "a second row of the log has the id of an event under way and was passed over: ids must be unique",
+    sameAs: ({ pipeline }) => pipeline,
+  },
   SettleDelayed: {
     level: "warn",
     message: "outcomes cannot be written at present",

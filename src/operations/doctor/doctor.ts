@@ -2,6 +2,7 @@ import { isRelayError, reasonOf } from "../../core/errors.ts";
 import { checkDestination } from "./destination-check.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 import { checkGrants } from "./grants-check.ts";
+import { checkIds } from "./ids-check.ts";
 import { checkIndex, checkSharedIndex } from "./index-check.ts";
 import { checkManaged } from "./managed-check.ts";
 import { checkOrder } from "./order-check.ts";
@@ -41,6 +42,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
     await look("order", () => checkOrder(subject, table));
     await look("upkeep", () => checkUpkeep(subject, table));
   }
+  for (const table of subject.eventTables ?? []) await look("ids", () => checkIds(subject, table));
   for (const table of subject.managed ?? []) await look("managed", () => checkManaged(subject, table));
   for (const destination of subject.destinations) {
     await look("destination", () => checkDestination(subject, destination, shaped));

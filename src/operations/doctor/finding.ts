@@ -44,6 +44,8 @@ export interface DoctorSubject {
   readonly tables: readonly DoctorTable[];
   /** Managed outboxes, which are looked at in another way. */
   readonly managed?: readonly TableName[];
+  /** Append-only tables of others, read by position or from the write-ahead log. */
+  readonly eventTables?: readonly TableName[];
   /** Tables, or `message` and a prefix, that are read from the write-ahead log. */
   readonly wal?: readonly TableName[];
   /** The publication that the write-ahead log is read by; undefined: one of the relay's making. */

@@ -32,6 +32,11 @@ export class LaneWindow<Segment> {
     return this.#byId.has(id);
   }
 
+  /** Settled or not. */
+  get(id: string): LogPlace<Segment> | undefined {
+    return this.#byId.get(id);
+  }
+
   add(row: LogRow<Segment>, isSettled = false): WindowRow<Segment> {
     const { event, mark, segment } = row;
     const kept = { event, mark, segment, isSettled };

@@ -26,6 +26,7 @@ export class LogLane<Segment> {
   /** Ids that a ledger knows as delivered; the reading has not come by yet. */
   readonly #passed: Set<string>;
   readonly #owed: OwedRows<Segment>;
+  readonly #orderOf: (place: LogPlace<Segment>) => bigint;
   /** Passed ids that the reading has come by: their notes may go once the checkpoint is behind them. */
   readonly #met = new Set<string>();
   #spentNotes: string[] = [];
@@ -42,7 +43,13 @@ export class LogLane<Segment> {
     this.life = life;
     this.window = new LaneWindow(place);
     this.#owed = new OwedRows(kind, ahead);
+    this.#orderOf = (place) => kind.orderOf(place);
     this.#passed = new Set(passed);
+  }
+
+  /** True for another row than the one that is known under the same id. */
+  isRepetition(row: LogRow<Segment>, known: LogPlace<Segment>): boolean {
+    return this.#orderOf(row) !== this.#orderOf(known);
   }
 
   /** To be put into every statement that writes the checkpoint. */

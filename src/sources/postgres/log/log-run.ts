@@ -5,6 +5,9 @@ import type { WindowRow } from "./lane-window.ts";
 import type { LogPass } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 
+/** Repetitions that a run tells of: one is enough to know. */
+const REPEATED_MAX = 10;
+
 /** What a run asks of its store. */
 interface LogRunHost<Segment> {
   /** The parked events that may go now, in order; null when there are none. */
@@ -45,6 +48,7 @@ export class LogRun<Segment> implements Run {
   readonly #closed = new Set<string>();
   /** Rows left in memory, by lane. */
   readonly #left = new Map<LogLane<Segment>, number>();
+  readonly repeated: string[] = [];
   #again: ClaimedEvent[] | null = null;
   #parked: Run | null | undefined;
   #pass: LogPass<Segment> | null = null;
@@ -142,8 +146,13 @@ export class LogRun<Segment> implements Run {
     const fresh: Parking<Segment>[] = [];
     for (const row of page.rows) {
       const lane = this.#owned.get(row.event.lane);
+      if (lane === undefined) continue;
       // A second row under the id of one that is still under way is the same event.
-      if (lane === undefined || lane.window.has(row.event.id)) continue;
+      const known = lane.window.get(row.event.id);
+      if (known !== undefined) {
+        if (lane.isRepetition(row, known) && this.repeated.length < REPEATED_MAX) this.repeated.push(row.event.id);
+        continue;
+      }
       const isDone = lane.isDone(row);
       const kept = lane.window.add(row, isDone);
       if (isDone) continue;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { until } from "../../../test/servers/until.ts";
+import { checkIds } from "../../operations/doctor/ids-check.ts";
 import type { QueueSource } from "../../ports/queue-store.ts";
 import { managedTableSql } from "../../postgres/managed/managed-table.sql.ts";
 import { migrateUp } from "../../postgres/migrations/migrate.ts";
@@ -51,7 +52,7 @@ const KINDS: Readonly<
   },
 };
 
-describe("a column that is renamed while its source is read", () => {
+describe("tables that break the rules", () => {
   let server: PostgresServer;
   let database: Database;
   before(async () => {
@@ -66,7 +67,7 @@ describe("a column that is renamed while its source is read", () => {
   });
 
   for (const [kind, { create, key, source }] of Object.entries(KINDS)) {
-    test(`H1 ${kind}: it stops with COLUMN_MISSING, delivers nothing without it, and goes on once it is back`, async () => {
+    test(`H1 ${kind}: a renamed column stops it with COLUMN_MISSING, nothing goes out without it, and it goes on once it is back`, async () => {
       await server.query(create);
       const table = `app.${kind}`;
       const out = memoryPublisher();
@@ -114,4 +115,28 @@ describe("a column that is renamed while its source is read", () => {
       }
     });
   }
+
+  test("H1 a second row of a log under the id of an event that is under way is told, and doctor tells of the missing index", async () => {
+    await server.query(`create table app.twice (${COLUMNS}, event_id text, xid xid8 default pg_current_xact_id());
+      create index on app.twice (xid, id);
+      insert into app.twice (event_type, event_id, payload) values ('T', 'a', '1'), ('T', 'b', '2'), ('T', 'a', '3')`);
+    const out = memoryPublisher();
+    const relay = createRelay({ sources: [eventTableSource({ database, table: "app.twice" })], destinations: { out } });
+    const repeated: string[] = [];
+    relay.on("EventRepeated", ({ recordId }) => repeated.push(recordId));
+    await relay.start();
+    try {
+      await until("it is told", () => repeated.length > 0);
+      await out.arrived(2);
+    } finally {
+      await relay.stop();
+    }
+    assert.deepEqual(repeated, ["a"]);
+    assert.deepEqual(out.delivered.map(({ payload }) => String(payload)).toSorted(), ["1", "2"]);
+    const table = { schema: "app", table: "twice" };
+    const subject = { database, columns: {}, tables: [], destinations: [], retentionMs: null };
+    const [finding] = await checkIds(subject, table);
+    assert.match(finding?.what ?? "", /app\.twice has no unique index on event_id/);
+    assert.deepEqual(await checkIds(subject, { schema: "app", table: "managed" }), []);
+  });
 });
