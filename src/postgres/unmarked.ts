@@ -1,4 +1,5 @@
 import type { Unmarked } from "../core/hold.ts";
+import { isStatementError } from "./errors.ts";
 import type { EventTable } from "./event-table.ts";
 import type { HoldScope } from "./holds.ts";
 import { quoteArray, quoteLiteral } from "./identifiers.ts";
@@ -50,3 +51,14 @@ export const outlastedLocksSql = ({ tables }: Pick<HoldScope, "tables">): string
   `update ${tables.holds} set reason = ${quoteLiteral(REASONS.refused)}
    where pipeline = $1 and lane = $2 and reason = ${quoteLiteral(REASONS.locked)}
      and first_failed_at < clock_timestamp() - interval '${LOCKED_MAX}'`;
+
+/** What keeps rows from being marked may be an error too: the other holds are reviewed all the same. */
+export async function tryToMark(session: Session, text: string, values: readonly unknown[]): Promise<void> {
+  await session.rows("savepoint marking");
+  try {
+    await session.rows(text, values);
+  } catch (error) {
+    if (!isStatementError(error)) throw error;
+    await session.rows("rollback to savepoint marking");
+  }
+}

@@ -224,6 +224,11 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
   teller.tell("BatchSettled", batch);
   teller.tell("IntentRelayFailed", { ...FAILED, scope: "event", errorType: "MESSAGE_TOO_LARGE" });
   teller.tell("SourceBroken", { pipeline, code: "TABLE_MISSING", reason: "r" });
+  for (const code of ["ROWS_HIDDEN", "TABLE_SHARED"] as const) {
+    teller.tell("SourceWarned", { pipeline, code, reason: "r" });
+  }
+  teller.tell("SourceWarningEnded", { pipeline, code: "TABLE_SHARED" });
+  teller.tell("SettleDelayed", { pipeline, lane: 0, code: "DATABASE_BUSY", tries: 1, reason: "r" });
   teller.tell("CircuitOpened", { destination: "kafka", topic: null, reason: "r" });
   for (const lane of [0, 1, 2]) teller.tell("LaneTaken", { pipeline, lane, epoch: 1n, crashes: 0 });
   teller.tell("LaneFailed", { pipeline, lane: 1, code: "FENCED", reason: "r" });
@@ -262,6 +267,8 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
     'outbox_relay_lanes{source="orders.outbox",state="braked"} 1',
     'outbox_relay_paused{source="orders.outbox",destination="kafka"} 1',
     'outbox_relay_source_broken{source="orders.outbox"} 1',
+    'outbox_relay_source_warning{source="orders.outbox",code="ROWS_HIDDEN"} 1',
+    'outbox_relay_settle_delays_total{source="orders.outbox",code="DATABASE_BUSY"} 1',
     'outbox_relay_untaken_types{source="orders.outbox"} 2',
     'outbox_relay_destination_state{destination="kafka",state="up"} 0',
     'outbox_relay_destination_state{destination="kafka",state="down"} 1',
@@ -269,6 +276,7 @@ test("A11 A13 the metrics have OpenMetrics names, and a broken source and a clos
     'outbox_relay_telemetry_dropped_total{receiver="loki"} 3',
     `outbox_relay_build_info{version="1.2.3",node="${process.version}"} 1`,
   ]);
+  assert.doesNotMatch(text, /code="TABLE_SHARED"/);
   assert.ok(text.endsWith("# EOF\n"));
   metrics.stop();
 });

@@ -4,11 +4,14 @@ import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { GIVE_BACK } from "./claim-order.ts";
 import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
+export const MARK_DELIVERED =
+  "status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null, updated_at = now()";
+
 /**
  * Moves the lane on, marks the delivered rows, gives back what was not sent and deletes holds; or changes nothing when
  * the fence has no row. Only rows that are still ours are touched, unless a former owner delivered them: those may have
  * been freed, or even have died with him, and are marked whatever they say. Returns one row: how many fences (0 or 1), and the
- * marked ids as JSON only when they are not as many as were asked for.
+ * marked ids as JSON only when they are not as many as were asked for. A row counts as marked by what the update left in it.
  */
 export function markSql(scope: QueueScope, settlement: Settlement): string {
   const { table, tables, pipeline } = scope;
@@ -18,10 +21,12 @@ export function markSql(scope: QueueScope, settlement: Settlement): string {
   const parts = [`fence as (${fenceSql(tables, pipeline, settlement)})`];
   if (delivered.length > 0) {
     const those = ledger === "heal" ? unmarked(delivered) : ours(delivered);
-    parts.push(`marked as (
-  update ${table.quotedName} t set status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null,
-    updated_at = now()
-  ${those} returning t.event_id as id)`);
+    parts.push(
+      `updated as (
+  update ${table.quotedName} t set ${MARK_DELIVERED}
+  ${those} returning t.event_id as id, t.status = 'DELIVERED' as is_marked)`,
+      "marked as (select id from updated where is_marked)",
+    );
     if (ledger === "heal") parts.push(`buried as (${unburySql(scope)})`);
   }
   if (handedBack.length > 0) {

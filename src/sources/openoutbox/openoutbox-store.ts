@@ -35,6 +35,7 @@ import { reviewHolds } from "./review-holds.ts";
 import { settle } from "./settle.ts";
 import { checkTable } from "./table-check.ts";
 import { unroutedSql } from "./unrouted.sql.ts";
+import { VainClaims } from "./vain-claims.ts";
 
 interface StoreParts {
   readonly database: Database;
@@ -54,11 +55,13 @@ export class OpenOutboxStore implements QueueStore {
   readonly #pruner = new Pruner();
   readonly #memory = new ClaimMemory();
   readonly #exclusive: ExclusiveTable;
+  readonly #vain: VainClaims;
   #queue: Queue | null = null;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
     this.#keepPollTime = pollTimeKeeper(parts.database, parts.spec.name);
+    this.#vain = new VainClaims(parts.table);
     this.#exclusive = new ExclusiveTable(parts.database, parts.table, parts.spec.name);
     this.durableClaims = new OpenOutboxClaims(parts.leaseMs, () => this.#ready());
   }
@@ -119,7 +122,14 @@ export class OpenOutboxStore implements QueueStore {
     );
     return new OpenOutboxRun(
       rows.map((row) => laneStateOf(row, row[4])),
-      (count, bytes, rooms) => claim(queue, request, count, bytes, rooms ?? null),
+      async (count, bytes, rooms) => {
+        const events = await claim(queue, request, count, bytes, rooms ?? null);
+        // What is left out on purpose waits too.
+        const leavesOut = request.exceptKeys.length + request.exceptTypes.length > 0;
+        const roomy = request.grants.filter(({ lane }) => rooms === undefined || (rooms.get(lane) ?? 0) > 0);
+        await this.#vain.claimed(events.length, async () => !leavesOut && (await this.probe(roomy)));
+        return events;
+      },
     );
   }
 

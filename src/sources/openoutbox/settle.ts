@@ -1,9 +1,10 @@
 import type { Failure, Settlement, SettleResult } from "../../ports/queue-store.ts";
 import { deleteHolds, failureColumns, writeFailures, writeSuspects } from "../../postgres/holds.ts";
 import { displayTable, quoteArray } from "../../postgres/identifiers.ts";
-import { fenced, writeSettings } from "../../postgres/lanes.ts";
+import { fenced, requireGrant, writeSettings } from "../../postgres/lanes.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
+import { holdUnmarked } from "../../postgres/unmarked.ts";
 import { BY_ID_SETTINGS, type Queue } from "./claim.ts";
 import { failSql } from "./fail.sql.ts";
 import { markSql } from "./mark.sql.ts";
@@ -22,15 +23,35 @@ export async function settle({ database, scope }: Queue, settlement: Settlement)
   const mark = markSql(scope, settlement);
   if (settlement.failed.length === 0 && settlement.suspects.length === 0) {
     const [row] = await statement(database.pool, settings, mark);
-    return { missing: missingOf(row, scope, settlement) };
+    const unmarked = missingOf(row, scope, settlement);
+    if (unmarked.length === 0) return { missing: [] };
+    return await transaction(database.pool, settings, async (session) => {
+      await requireGrant(session, database, scope.pipeline, settlement.grant);
+      return await lookAgain(session, scope, settlement, unmarked);
+    });
   }
   return await transaction(database.pool, settings, async (session) => {
     const [row] = await session.rows(mark);
-    const missing = missingOf(row, scope, settlement);
+    const { missing, unmarked } = await lookAgain(session, scope, settlement, missingOf(row, scope, settlement));
     const unsuspected = await suspect(session, scope, settlement);
     const { gone, dead } = await fail(session, scope, settlement);
-    return { missing: [...missing, ...unsuspected, ...gone], dead };
+    return { missing: [...missing, ...unsuspected, ...gone], unmarked, dead };
   });
+}
+
+/**
+ * Tells delivered rows that are gone, or in other hands, from rows that the database does not let be marked. The latter are
+ * held. A row that waits may have been freed while it was sent, because its claim was too old: no fault, if it can be
+ * marked later.
+ */
+async function lookAgain(session: Session, scope: QueueScope, { grant }: Settlement, ids: readonly string[]) {
+  const holdScope = { tables: scope.tables, pipeline: scope.pipeline, lane: grant.lane };
+  const still = (unsettled: string) => ({ ...scope.table, unsettled });
+  const ours = await holdUnmarked(session, holdScope, still(oursCondition(grant.owner)), ids, "refused");
+  const others = ids.filter((id) => !ours.has(id));
+  const freed = await holdUnmarked(session, holdScope, still("t.status = 'PENDING'"), others, "locked");
+  const unmarked = new Map([...ours, ...freed]);
+  return { missing: ids.filter((id) => !unmarked.has(id)), unmarked };
 }
 
 function missingOf(row: Row | undefined, scope: QueueScope, { grant, delivered }: Settlement): readonly string[] {

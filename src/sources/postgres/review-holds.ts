@@ -1,13 +1,11 @@
 import type { Hold } from "../../core/hold.ts";
 import type { Grant } from "../../ports/queue-store.ts";
-import { isStatementError } from "../../postgres/errors.ts";
 import { readHolds } from "../../postgres/holds.ts";
 import { displayTable } from "../../postgres/identifiers.ts";
 import { requireGrant, writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
-import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { outlastedLocksSql } from "../../postgres/unmarked.ts";
+import { outlastedLocksSql, tryToMark } from "../../postgres/unmarked.ts";
 import { dropVoidHoldsSql } from "./drop-void-holds.sql.ts";
 import { markAgainSql } from "./mark-again.sql.ts";
 import { reviveHoldsSql } from "./revive-holds.sql.ts";
@@ -37,15 +35,4 @@ export async function reviewHolds(
     await session.rows(outlastedLocksSql(database), scope);
     return await readHolds(session, database.tables, pipeline, [grant.lane]);
   });
-}
-
-/** What keeps the rows from being marked may be an error too: the other holds are reviewed all the same. */
-async function tryToMark(session: Session, text: string, values: readonly unknown[]): Promise<void> {
-  await session.rows("savepoint marking");
-  try {
-    await session.rows(text, values);
-  } catch (error) {
-    if (!isStatementError(error)) throw error;
-    await session.rows("rollback to savepoint marking");
-  }
 }
