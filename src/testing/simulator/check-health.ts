@@ -18,7 +18,7 @@ export function checkTold({ scenario, world }: Simulation, slot: SimSlot, forMs:
   history.violate("health", `${slot.process.name} calls itself healthy while its source refuses everything`);
 }
 
-/** Health: a lane that takes nothing new because of what failed is told by its owner, and no other lane is. */
+/** Health: a lane that takes nothing new because of what failed is told by its owner, one way or another. */
 export function checkBraked({ scenario, slots, world }: Simulation): void {
   const { history, database } = world;
   if (history.violations.length > 0) return;
@@ -26,11 +26,12 @@ export function checkBraked({ scenario, slots, world }: Simulation): void {
   const told = new Set(
     slots.flatMap((slot) => slot.condition.brakedLanes().map(({ lane, pipeline }) => `${pipeline} ${lane}`)),
   );
+  const broken = new Set(slots.flatMap((slot) => slot.condition.brokenSources().map(({ pipeline }) => pipeline)));
   for (const [name, { holds, lanes }] of database.model.tables.pipelines) {
     for (const { lane, owner } of lanes.values()) {
       const burdens = [...holds.values()].filter((hold) => hold.lane === lane && isBurden(hold)).length;
       const isOwned = owner !== null && database.model.tables.instances.has(owner);
-      if (isOwned && burdens >= max && !told.has(`${name} ${lane}`)) {
+      if (isOwned && burdens >= max && !told.has(`${name} ${lane}`) && !broken.has(name)) {
         history.violate("health", `lane ${lane} of ${name} takes nothing new for ${burdens} holds, and nobody says so`);
       }
     }

@@ -103,9 +103,10 @@ export const EVENT_FAULTS = [
 
 /**
  * What stays when all other faults are over. An event whose receiver answers it, and nobody else, as if the topic or
- * the destination took nothing; and a destination that takes the events of one key only.
+ * the destination took nothing; a destination that takes the events of one key only; and rows that are larger than all
+ * that may be in memory, in whichever column.
  */
-const PERSISTENT_FAULTS = ["refused as topic", "refused as destination", "one key only"] as const;
+const PERSISTENT_FAULTS = ["refused as topic", "refused as destination", "one key only", "wide row"] as const;
 
 /** Longer than everything else takes together: a few seeds have it. */
 const LONG_FAULTS = ["hour-long outage"] as const;

@@ -1,10 +1,11 @@
 import { TABLE_FAULTS } from "./faults.ts";
-import type { Fate, OnlyKeyPlan, RoutePlan, TimedPlan, WritePlan } from "./scenario.ts";
+import type { EventPlan, Fate, OnlyKeyPlan, RoutePlan, TimedPlan, WritePlan } from "./scenario.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
 const MISJUDGED_SHARE = 0.2;
 const ONLY_KEY_SHARE = 0.03;
 const TABLE_SHARE = 0.15;
+const WIDE_SHARE = 0.15;
 
 /** A few of the events, and often the very first: others then have to find out that it is not the destination. */
 export function misjudged(random: SeededRandom | null, writes: WritePlan[]): WritePlan[] {
@@ -38,4 +39,16 @@ export function tableFaultsOf(random: SeededRandom | null, calmFromMs: number): 
     forMs: random.int(500, 15_000),
     amount: 0,
   }));
+}
+
+/** Some rows are far larger than their payload. */
+export function widened(random: SeededRandom | null, writes: WritePlan[]): WritePlan[] {
+  if (random === null || !random.chance(WIDE_SHARE)) return writes;
+  const share = random.pick([0.05, 0.5]);
+  const wide = (event: EventPlan): EventPlan => {
+    const column = random.pick(["headers", "correlationId"] as const);
+    const bytes = random.pick([100, 1_000, 20_000]);
+    return random.chance(share) ? { ...event, wide: { column, bytes } } : event;
+  };
+  return writes.map((plan) => ({ ...plan, events: plan.events.map(wide) }));
 }

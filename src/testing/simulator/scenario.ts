@@ -16,7 +16,7 @@ import {
   type TimedFault,
   TRANSACTION_FAULTS,
 } from "./faults.ts";
-import { misjudged, onlyKeyOf, tableFaultsOf } from "./persistent-faults.ts";
+import { misjudged, onlyKeyOf, tableFaultsOf, widened } from "./persistent-faults.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import type { BrokerOptions, TransactionOptions } from "./sim-broker.ts";
 
@@ -32,6 +32,8 @@ export interface EventPlan {
   readonly key: string | null;
   readonly type: string;
   readonly fate: Fate;
+  /** So much stands in another column than the payload. */
+  readonly wide?: { readonly column: "headers" | "correlationId"; readonly bytes: number };
 }
 
 /** One transaction of the application. It holds its keys until it commits. */
@@ -142,7 +144,10 @@ export function scenarioOf(seed: number): Scenario {
     routes,
     slowKeys:
       rates["slow key"] === undefined ? {} : { [keyName(0)]: random.int(50, Math.floor(timing.publishTimeoutMs / 2)) },
-    writes: misjudged(persistent, writesOf(random, rates, calmFromMs)),
+    writes: widened(
+      isOlder ? null : new SeededRandom(seed, 8),
+      misjudged(persistent, writesOf(random, rates, calmFromMs)),
+    ),
     timed: [
       ...timedOf(random, rates, calmFromMs),
       ...laterTimedOf(later, isCalm, calmFromMs, seed),

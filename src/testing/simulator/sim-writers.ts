@@ -66,11 +66,17 @@ export class SimWriters {
     }
   }
 
-  #rowOf({ id, key, type, fate }: EventPlan): NewEvent {
+  #wideColumn({ bytes, column }: NonNullable<EventPlan["wide"]>): Partial<NewEvent> {
+    this.#world.faults.count("wide row");
+    const text = "w".repeat(bytes);
+    return column === "headers" ? { headers: { wide: text } } : { correlationId: text };
+  }
+
+  #rowOf({ id, key, type, fate, wide }: EventPlan): NewEvent {
     this.#contents += 1;
     const content = `${id}/${this.#contents}`;
     const payload = fate.kind === "too large" ? content.padEnd(PAYLOAD_BYTES_MAX + 1, ".") : content;
-    const row = { id, key, type, payload };
+    const row = { id, key, type, payload, ...(wide === undefined ? {} : this.#wideColumn(wide)) };
     return fate.kind === "unreadable" ? { ...row, unreadable: `${id} is no event` } : row;
   }
 }
