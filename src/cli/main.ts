@@ -33,7 +33,7 @@ export async function main(args: readonly string[]): Promise<never> {
 }
 
 /** Commands that hand out events as they are, or draw with sequences of their own. */
-const OWN_TERMINAL = new Set(["run", "dev", "top"]);
+const OWN_TERMINAL = new Set(["outbox-relay run", "outbox-relay dev", "outbox-relay top", "dynamodb run"]);
 
 /** All commands, with nothing done yet. */
 export function commands(end: End): Command {
@@ -45,7 +45,8 @@ export function commands(end: End): Command {
     .configureHelp({ showGlobalOptions: true });
   addConfigOptions(program);
   program.hook("preAction", (_, action) => {
-    if (!OWN_TERMINAL.has(action.name())) for (const stream of [process.stdout, process.stderr]) guardTerminal(stream);
+    if (!OWN_TERMINAL.has(`${action.parent?.name()} ${action.name()}`))
+      for (const stream of [process.stdout, process.stderr]) guardTerminal(stream);
   });
   program
     .command("run")
