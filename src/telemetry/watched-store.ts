@@ -137,8 +137,8 @@ class WatchedRun implements Run {
     return this.#inner.isAwaited ?? false;
   }
 
-  async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
-    const page = await this.#inner.next(rows, bytes);
+  async next(...asked: Parameters<Run["next"]>): Promise<readonly ClaimedEvent[]> {
+    const page = await this.#inner.next(...asked);
     this.#watch.answered();
     if (this.#startedMs !== null) this.#watch.polled(performance.now() - this.#startedMs);
     this.#startedMs = null;

@@ -248,12 +248,12 @@ class FaultyRun implements Run {
     openRuns.add(this);
   }
 
-  async next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]> {
+  async next(...asked: Parameters<Run["next"]>): Promise<readonly ClaimedEvent[]> {
     this.isBusy = true;
     try {
       return await this.#calls.call("next", this.#claims, async () => {
         if (this.#isBroken || this.#incarnation !== this.#world.database.incarnation) throw unreachable("next");
-        return this.#inner.next(rows, bytes, rooms);
+        return this.#inner.next(...asked);
       });
     } catch (error) {
       this.#isBroken = true;

@@ -26,7 +26,12 @@ export interface KillReport {
   readonly repeated: number;
   readonly waiting: number;
   readonly dead: number;
+  /** The most rows that were claimed at a moment before a kill. */
+  readonly claimedMax: number;
 }
+
+const BATCH_SIZE = 20;
+const LANES = 4;
 
 const KEYS = 12;
 const WRITE_EVERY_MS = 15;
@@ -47,12 +52,14 @@ export async function proveKills(options: KillProofOptions): Promise<KillReport>
   const writer = startWriter(source, random.fork());
   for (let count = 0; count < options.relays; count += 1) await fleet.start();
   await until("events arrive", () => receiver.arrivals.length > 0, DRAIN_MS);
+  let claimedMax = 0;
   for (let kill = 1; kill <= options.kills; kill += 1) {
     const flowing = receiver.arrivals.length + random.int(...ARRIVALS_BETWEEN);
     await until("it flows again", () => receiver.arrivals.length >= flowing, DRAIN_MS);
     const isBlocked = random.chance(0.5);
     if (isBlocked) receiver.block();
     await pauseMs(random.between(...BEFORE_KILL_MS));
+    claimedMax = Math.max(claimedMax, await source.claimed());
     options.log(`kill ${kill}${isBlocked ? " while nothing is answered" : ""}, ${receiver.arrivals.length} arrived`);
     await fleet.killOne(random);
     receiver.unblock();
@@ -62,7 +69,7 @@ export async function proveKills(options: KillProofOptions): Promise<KillReport>
   const arrived = () => new Set(receiver.arrivals.map(nameOf)).size;
   await until("all has arrived", () => arrived() >= written.length, DRAIN_MS).catch(() => {}); // the report tells
   await fleet.stopAll();
-  return report(written, receiver.arrivals, fleet.killedAtMs, await source.left());
+  return { ...report(written, receiver.arrivals, fleet.killedAtMs), ...(await source.left()), claimedMax };
 }
 
 class KilledFleet implements AsyncDisposable {
@@ -72,7 +79,13 @@ class KilledFleet implements AsyncDisposable {
 
   constructor(source: ProvedSource, receiver: CountingReceiver) {
     this.#variables = {
-      ...{ INSTANCE_LEASE: "2s", POLL_INTERVAL_MS: "100", BATCH_SIZE: "20", LANES: "4", LOG_LEVEL: "error" },
+      ...{
+        INSTANCE_LEASE: "2s",
+        POLL_INTERVAL_MS: "100",
+        BATCH_SIZE: `${BATCH_SIZE}`,
+        LANES: `${LANES}`,
+        LOG_LEVEL: "error",
+      },
       ...{ OUTBOX_DESTINATION: receiver.url, ...source.variables },
     };
   }
@@ -144,8 +157,7 @@ function report(
   written: readonly ProvedEvent[],
   arrivals: readonly Arrival[],
   killedAtMs: readonly number[],
-  left: { readonly waiting: number; readonly dead: number },
-): KillReport {
+): Omit<KillReport, "waiting" | "dead" | "claimedMax"> {
   const first = new Map<string, Arrival>();
   const highest = new Map<string, number>();
   const inversions: string[] = [];
@@ -165,7 +177,7 @@ function report(
     if (before !== undefined) first.set(name, arrival);
   }
   const lost = written.map(nameOf).filter((name) => !first.has(name));
-  return { written: written.length, arrivals: arrivals.length, lost, inversions, doubled, repeated, ...left };
+  return { written: written.length, arrivals: arrivals.length, lost, inversions, doubled, repeated };
 }
 
 function isExplained(before: Arrival, again: Arrival, killedAtMs: readonly number[]): boolean {
@@ -176,10 +188,11 @@ function isExplained(before: Arrival, again: Arrival, killedAtMs: readonly numbe
 export function describeKills({ lost, inversions, doubled, ...counts }: KillReport): string {
   const examples = (names: readonly string[]) =>
     names.length === 0 ? "0" : `${names.length} (${names.slice(0, 5).join("; ")})`;
-  const { written, arrivals, repeated, waiting, dead } = counts;
-  return `${written} events written, ${arrivals} arrived: ${examples(lost)} lost, ${examples(inversions)} out of order, ${examples(doubled)} doubled without a cause, ${repeated} repeated after a kill or a late answer; ${waiting} waiting, ${dead} dead`;
+  const { written, arrivals, repeated, waiting, dead, claimedMax } = counts;
+  return `${written} events written, ${arrivals} arrived: ${examples(lost)} lost, ${examples(inversions)} out of order, ${examples(doubled)} doubled without a cause, ${repeated} repeated after a kill or a late answer; ${waiting} waiting, ${dead} dead, at most ${claimedMax} claimed`;
 }
 
-export function isProved({ lost, inversions, doubled, waiting, dead }: KillReport): boolean {
+export function isProved({ lost, inversions, doubled, waiting, dead, claimedMax }: KillReport): boolean {
+  if (claimedMax > BATCH_SIZE * LANES) return false;
   return lost.length + inversions.length + doubled.length + waiting + dead === 0;
 }

@@ -16,6 +16,8 @@ export interface ProvedSource extends AsyncDisposable {
   readonly variables: Readonly<Record<string, string>>;
   /** In one transaction. */
   write(events: readonly ProvedEvent[]): Promise<void>;
+  /** How many rows are claimed now, where that can be seen. */
+  claimed(): Promise<number>;
   /** What the source itself still calls undelivered, and what it gave up. */
   left(): Promise<{ readonly waiting: number; readonly dead: number }>;
 }
@@ -31,6 +33,7 @@ interface TableKind {
    * equal, only the place in the table tells the order, and a server that has room in earlier pages mixes it up.
    */
   readonly insert: string;
+  readonly claimed?: string;
   readonly waiting: string;
   readonly dead: string;
 }
@@ -44,6 +47,7 @@ const TABLES: Readonly<Record<Exclude<SourceKind, "redis">, TableKind>> = {
     variables: { OUTBOX_TABLE: "public.openoutbox_events", LEASE_TIMEOUT: "3m", RETRY_MAX_ATTEMPTS: "3" },
     insert: `insert into public.openoutbox_events (event_id, event_type, partition_key, payload, created_at)
       select gen_random_uuid(), e.type, e.key, convert_to(e.payload::text, 'UTF8'), clock_timestamp()`,
+    claimed: "select count(*)::int from public.openoutbox_events where status = 'DELIVERING'",
     waiting: "select count(*)::int from public.openoutbox_events where status in ('PENDING', 'DELIVERING')",
     dead: "select count(*)::int from public.openoutbox_events where status = 'DEAD'",
   },
@@ -84,7 +88,7 @@ export async function openSource(kind: SourceKind): Promise<ProvedSource> {
 }
 
 async function openTable(server: PostgresServer, kind: keyof typeof TABLES): Promise<ProvedSource> {
-  const { create, variables, insert, waiting, dead } = TABLES[kind];
+  const { create, variables, insert, claimed, waiting, dead } = TABLES[kind];
   const stage: Stage = await openStage(server, { database: "shop", tables: [] });
   await stage.sql(create);
   const count = async (sql: string) => (await stage.sql<{ count: number }>(sql))[0]!.count;
@@ -98,6 +102,7 @@ async function openTable(server: PostgresServer, kind: keyof typeof TABLES): Pro
         [JSON.stringify(rows)],
       );
     },
+    claimed: async () => (claimed === undefined ? 0 : await count(claimed)),
     left: async () => ({ waiting: await count(waiting), dead: await count(dead) }),
     async [Symbol.asyncDispose]() {
       await stage[Symbol.asyncDispose]();
@@ -120,6 +125,7 @@ function openRedis(server: RedisServer): ProvedSource {
         })),
       );
     },
+    claimed: async () => 0,
     left: async () => ({ waiting: 0, dead: (await outbox.deadLetters()).length }),
     async [Symbol.asyncDispose]() {
       await outbox.close();
