@@ -20,8 +20,7 @@ const STALL_MS = 100;
 const ROOM_WAIT_MS = 1_000;
 /** Idle pauses are longer by up to this share, so that many relays do not ask in step. */
 const IDLE_SPREAD = 0.7;
-/** Looking for events may take this share of the time when there are none. */
-const IDLE_SHARE = 0.05;
+const IDLE_SHARE = 0.05; // of the time, for looking when there is nothing
 
 interface OpenRun {
   readonly number: number;
@@ -219,8 +218,8 @@ export class Poller {
       this.#runEndedMs = this.#now();
       this.inFlight.endRun();
     }
-    const sawAll = exhausted && open.leftOut.size === 0 && lanes.length === this.#lanes().length;
-    this.#atRest = sawAll && news === this.#news;
+    const hasNoNews = news === this.#news && open.leftOut.size === 0;
+    this.#atRest = exhausted && hasNoNews && lanes.length === this.#lanes().length;
     const durationMs = this.#now() - startedMs;
     for (const recordId of run.repeated ?? []) events.emit("EventRepeated", { pipeline: name, recordId });
     events.emit("RunEnded", { pipeline: name, rows: open.rows, claimed: open.claimed, durationMs });

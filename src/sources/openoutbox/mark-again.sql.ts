@@ -1,6 +1,5 @@
 import { unmarkedSql } from "../../postgres/unmarked.ts";
-import { MARK_DELIVERED } from "./mark.sql.ts";
-import type { QueueScope } from "./openoutbox-table.ts";
+import { MARK_DELIVERED, type QueueScope } from "./openoutbox-table.ts";
 
 /** Marks delivered rows that could not be marked before, unless they are locked. Takes `$1` pipeline and `$2` lane. */
 export const markAgainSql = ({ table, tables }: QueueScope): string => `

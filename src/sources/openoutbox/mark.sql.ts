@@ -2,10 +2,7 @@ import type { Settlement } from "../../ports/queue-store.ts";
 import { fenceSql } from "../../postgres/fence.sql.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import { GIVE_BACK } from "./claim-order.ts";
-import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
-
-export const MARK_DELIVERED =
-  "status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null, updated_at = now()";
+import { MARK_DELIVERED, oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 /**
  * Moves the lane on, marks the delivered rows, gives back what was not sent and deletes holds; or changes nothing when

@@ -47,6 +47,10 @@ export function oursCondition(owner: string): string {
   return `t.status is not distinct from 'DELIVERING' and ${LOCK_OWNER} = ${quoteLiteral(owner)}`;
 }
 
+/** Assignments that end a claim by its delivery. */
+export const MARK_DELIVERED =
+  "status = 'DELIVERED', delivered_at = now(), locked_by = null, locked_at = null, updated_at = now()";
+
 /** Assignments that make a dead row wait again, from the start. `last_error` stays: it is what happened. */
 export const SET_BACK = "status = 'PENDING', attempts = 0, available_at = now(), updated_at = now()";
 
