@@ -134,13 +134,15 @@ export class LaneFailures {
       this.#waitAlone(entry, followers, outcome);
       return;
     }
-    if (isProbe || entry.silences >= SILENCES_MAX) this.#setAside(entry, followers, outcome.reason, { topic });
+    // Where no event can be at fault, each makes as good a probe as any other.
+    const makesRoom = (isProbe && !isOutside(outcome)) || entry.silences >= SILENCES_MAX;
+    if (makesRoom) this.#setAside(entry, followers, outcome.reason, { topic });
     else if (topic === null) queue.putBack(entries);
     if (topic === null) {
       destination.failed(reason, { ...how, probe: attempt.probe && isProbe });
       return;
     }
-    const waiting = isProbe ? [] : [...entries, ...(event.key === null ? [] : queue.dropKey(event.key))];
+    const waiting = makesRoom ? [] : [...entries, ...(event.key === null ? [] : queue.dropKey(event.key))];
     const others = queue.dropLinesWith(({ message }) => message?.topic === topic);
     handBack([...waiting, ...others]);
   }
