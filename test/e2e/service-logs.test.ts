@@ -51,16 +51,16 @@ describe("logs of the service", { concurrency: 2 }, () => {
   });
 
   test("D9 F4: of three subscribers one is dead and one slow; the fast one is unaffected, retention waits, and the alarm shows it", async () => {
-    await using dead = await startReceiver();
+    // Nobody listens there yet.
+    const deadPort = await freePort();
     await using slow = await startSlowReceiver();
     await using fast = await startReceiver();
-    dead.manner = 503;
     const port = await freePort();
     await using it = await stageWithLog({
       PORT: String(port),
       OUTBOX_DESTINATION: "",
       OUTBOX_DESTINATIONS: JSON.stringify({
-        dead: { url: dead.url },
+        dead: { url: `http://127.0.0.1:${deadPort}` },
         slow: { url: slow.url },
         fast: { url: fast.url },
       }),
@@ -89,7 +89,7 @@ describe("logs of the service", { concurrency: 2 }, () => {
       await told(["log", "list"], it.env),
       /shop\.log@dead->dead keeps shop\.log_p20200101 from being dropped/,
     );
-    dead.manner = 200;
+    await using _dead = await startReceiver(deadPort);
     const isDropped = async () =>
       (await it.sql<{ there: string | null }>("select to_regclass('shop.log_p20200101')::text as there"))[0]?.there ===
       null;
