@@ -38,7 +38,7 @@ export function checkBraked({ scenario, slots, world }: Simulation): void {
   }
 }
 
-/** All but dead letters that keep nobody waiting. */
+/** All but dead letters that keep nobody waiting, and notes of what is being sent. */
 export function isBurden({ key, parks, state }: HoldRow): boolean {
-  return state !== "dead" || (parks && key !== null);
+  return state === "retrying" || (state === "dead" && parks && key !== null);
 }

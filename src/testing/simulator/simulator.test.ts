@@ -33,7 +33,7 @@ describe("F7 the simulator", () => {
     }
   });
 
-  it("F7 seeds that failed once hold", () => checkSeeds([...corpus.seeds, ...corpus.plain]));
+  it("F7 seeds that failed once hold", () => checkSeeds([...corpus.seeds, ...corpus.plain, ...corpus.later]));
 
   it("F7 fresh seeds hold", () => checkSeeds(Array.from({ length: FRESH_SEEDS }, (_, index) => FRESH_FROM + index)));
 
