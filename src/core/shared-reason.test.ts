@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sharedReason } from "./shared-reason.ts";
 
-const event = { id: "e-4711", key: "ann@example.org", correlationId: "c.1", headers: { tenant: "acme", n: "7" } };
+const event = {
+  id: "e-4711",
+  type: "order.placed",
+  key: "ann@example.org",
+  correlationId: "c.1",
+  headers: { tenant: "acme", n: "7" },
+};
 
 test("H1 A20 a reason that everybody sees holds neither id nor key nor header of the event that met it", () => {
   const told = (reason: string) => sharedReason(reason, event);
@@ -15,5 +21,10 @@ test("H1 A20 a reason that everybody sees holds neither id nor key nor header of
   );
   assert.equal(told("acmecorp answered 503"), "acmecorp answered 503", "a part of a word is another word");
   assert.equal(sharedReason("answered 503", { ...event, id: "503" }), "answered 503", "a number is mostly another one");
+  assert.equal(
+    sharedReason("no order.placed", { ...event, key: "order.placed" }),
+    "no order.placed",
+    "a type is known",
+  );
   assert.equal(sharedReason("x", { ...event, key: null, headers: {} }), "x");
 });

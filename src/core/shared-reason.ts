@@ -9,7 +9,7 @@ const TELLING = /^(?=.{3}).*\D|^\d{6}/s;
  */
 export function sharedReason(
   reason: string,
-  { correlationId, headers, id, key }: Pick<OutboxEvent, "correlationId" | "headers" | "id" | "key">,
+  { correlationId, headers, id, key, type }: Pick<OutboxEvent, "correlationId" | "headers" | "id" | "key" | "type">,
 ): string {
   const values: (readonly [value: string | null, name: string])[] = [
     [id, "<id>"],
@@ -17,8 +17,9 @@ export function sharedReason(
     [correlationId, "<correlation id>"],
     ...Object.values(headers).map((value) => [value, "<header>"] as const),
   ];
-  // The longest first: one may be part of another.
-  const known = values.filter((pair): pair is [string, string] => pair[0] !== null && pair[0] !== "");
+  // A type is no secret, and mostly the topic's name. The longest first: one may be part of another.
+  const hidden = (value: string | null) => value !== null && value !== "" && value !== type;
+  const known = values.filter((pair): pair is [string, string] => hidden(pair[0]));
   known.sort(([a], [b]) => b.length - a.length);
   return known.reduce((text, [value, name]) => replaced(text, value, name), reason);
 }
