@@ -64,7 +64,7 @@ async function prove(which: "postgres" | "kafka"): Promise<{ verdict: Verdict; w
   const place = started.use(await startPostgres({ version: 18, ...within("postgres"), flags: POSTGRES_FLAGS }));
   const scene = started.use(await openServiceScene({ place, kafka, seed, source: source! }));
   const service = scene.start({ PORT: String(await freePort()) });
-  const writer = scene.write();
+  const writer = await scene.write();
   try {
     await scene.flow(500);
     disk.fill();

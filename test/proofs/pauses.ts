@@ -56,7 +56,7 @@ async function prove(): Promise<boolean> {
   const server = started.use(await startPostgres({ version: 18 }));
   const env = { BATCH_SIZE: "50", POLL_INTERVAL_MS: "100", INSTANCE_LEASE: "5s" };
   const scene = started.use(await openServiceScene({ place: server, kafka, seed, env }));
-  const writer = scene.write();
+  const writer = await scene.write();
   try {
     await startRelay(scene);
     await scene.flow(100);

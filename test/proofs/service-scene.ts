@@ -35,7 +35,8 @@ export interface ServiceScene extends AsyncDisposable {
   readonly services: readonly ServiceProcess[];
   /** `outbox-relay run`. The prefix is put before the command. */
   start(env: Readonly<Record<string, string>>, prefix?: readonly string[]): ServiceProcess;
-  write(): EventWriter;
+  /** Of the write-ahead log a service must run: what is written before its slot is made is not in it. */
+  write(): Promise<EventWriter>;
   pending(): Promise<number>;
   /** Returns when so many more events are marked as delivered. */
   flow(events: number, timeoutMs?: number): Promise<void>;
@@ -84,11 +85,14 @@ export async function openServiceScene(options: ServiceSceneOptions): Promise<Se
       services.push(service);
       return service;
     },
-    write: () =>
-      startEventWriter({
+    async write() {
+      const isReading = () => services.some(({ logs }) => logs(({ event }) => event === "LaneTaken").length > 0);
+      if (source === "wal") await until("the log is read", isReading, FLOW_MS_MAX);
+      return startEventWriter({
         ...{ url: stage.url, outbox, types: TOPICS, keys: KEYS, seed },
         ...{ connections: options.writers ?? 3, pauseMs: options.writerPauseMs ?? 20 },
-      }),
+      });
+    },
     flow: (events, timeoutMs = FLOW_MS_MAX) => flow(stage, services, events, timeoutMs),
     async finish(writer, timeoutMs = DRAIN_MS_MAX) {
       await writer.stop();

@@ -72,7 +72,7 @@ export async function proveNetwork(options: NetworkProofOptions): Promise<Networ
   );
   const faults = started.use(await openFaults(network, DELAY_MS, LEASE_SECONDS + 2));
   for (const host of RELAYS) scene.start({ PORT: String(PORT), RELAY_ID: host }, network.on(host));
-  const writer = scene.write();
+  const writer = await scene.write();
   const dealt: Record<string, number> = {};
   let commitsCut = 0;
   try {
