@@ -89,9 +89,17 @@ async function shownNames(): Promise<Set<string>> {
   pushes.expect("loki");
   const clock = { wallMs: () => 0, monotonicMs: () => 0, sleep: async () => {} };
   const last = { pending: 1, isEstimate: false, oldestAgeMs: 1, dead: 0 };
+  const condition = new Condition(clock);
+  condition.listen({
+    on: (name, listener) => {
+      const warning = { pipeline: "p", code: "ROWS_HIDDEN", reason: "hidden" };
+      if (name === "SourceWarned") listener({ name, timestamp: 0, ...warning } as never);
+      return () => {};
+    },
+  });
   const metrics = new Metrics({
     version: "1",
-    condition: new Condition(clock),
+    condition,
     backlog: async () => [{ source: "s.t", schema: "s", last, lagMs: 1 }],
     pipelines: () => [ends],
     pushes,
@@ -105,6 +113,7 @@ async function shownNames(): Promise<Set<string>> {
       return () => {};
     },
   });
+  metrics.expect(ends);
   metrics.polled("s.t", 1);
   const { text } = await metrics.text();
   metrics.stop();

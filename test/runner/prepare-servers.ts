@@ -7,6 +7,7 @@ import { KAFKA } from "../servers/kafka-binaries.ts";
 import { classArchive } from "../servers/kafka-templates.ts";
 import { JAVA } from "../servers/maven-jars.ts";
 import { NATS } from "../servers/nats.ts";
+import { NGINX } from "../servers/nginx.ts";
 import { PGBOUNCER } from "../servers/pgbouncer.ts";
 import { POSTGRES_15, postgresBinaries } from "../servers/postgres-binaries.ts";
 import { prometheusProgram } from "../servers/promtool.ts";
@@ -17,7 +18,8 @@ import { schemathesisCommand } from "../servers/schemathesis.ts";
 /** What the servers need is fetched and made before the tests, once per machine: it may take longer than a test may. */
 export async function prepareServers(): Promise<void> {
   // In one go: the lists of packages are fetched once.
-  const programs = { ...POSTGRES_15, ...PGBOUNCER, ...REDIS, ...NATS, ...RABBITMQ, ...KAFKA, ...JAVA, ...CHROMIUM };
+  const databases = { ...POSTGRES_15, ...PGBOUNCER, ...REDIS };
+  const programs = { ...databases, ...NATS, ...RABBITMQ, ...KAFKA, ...JAVA, ...NGINX, ...CHROMIUM };
   await installPrograms("real servers", programs);
   for (const version of [15, 18] as const) await postgresBinaries(version);
   await classArchive();

@@ -5,6 +5,8 @@ import { freePort } from "./free-port.ts";
 import { startPlainServer } from "./plain-server.ts";
 import type { ServerProcess } from "./server-process.ts";
 
+export const NGINX = { nginx: "nginx" };
+
 interface NginxOptions {
   /** The port on this machine that it passes requests on to. */
   readonly upstreamPort: number;
@@ -16,7 +18,7 @@ interface NginxOptions {
 
 /** A private nginx whose one location is a bare `proxy_pass`. */
 export async function startNginx(options: NginxOptions): Promise<ServerProcess & { readonly url: string }> {
-  await installPrograms("nginx", { nginx: "nginx" });
+  await installPrograms("nginx", NGINX);
   const port = await freePort();
   const server = await startPlainServer({
     name: "nginx",

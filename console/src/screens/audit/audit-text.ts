@@ -24,6 +24,7 @@ export const AUDIT_TONES: Readonly<Record<AuditAction, Tone>> = {
   "log-reset": "warn",
   login: "plain",
   "login-refused": "bad",
+  logout: "plain",
   "payload-read": "plain",
 };
 
