@@ -65,8 +65,11 @@ async function runJobs(jobs: readonly Job[], report: Report): Promise<ReadonlyMa
   const measured = new Map<string, Cost>();
   const waiting = [...jobs];
   const running = new Map<Job, Promise<void>>();
+  const cores = availableParallelism();
+  // Measuring the coverage takes a core's worth of time itself.
+  const room = { cores, jobsMax: options.coverage ? cores : cores + 1 };
   while (waiting.length + running.size > 0) {
-    const job = nextJob(waiting, [...running.keys()], availableParallelism());
+    const job = nextJob(waiting, [...running.keys()], room);
     if (job === undefined) {
       await Promise.race(running.values());
       continue;

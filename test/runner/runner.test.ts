@@ -83,9 +83,11 @@ test("A22 long files start first, short ones share a process, and waiting ones r
     [["long.test.ts"], ["waits.test.ts"], ["new.test.ts"], ["server.test.ts"], ["short.test.ts", "shorter.test.ts"]],
   );
   const [long, waits, fresh] = jobs;
-  assert.equal(nextJob(jobs, [], 2), long);
-  assert.equal(nextJob([fresh!, waits!], [long!], 2), waits, "there is no core left for one that computes");
-  assert.equal(nextJob([fresh!], [long!, waits!], 2), undefined);
+  const room = { cores: 2, jobsMax: 3 };
+  assert.equal(nextJob(jobs, [], room), long);
+  assert.equal(nextJob([fresh!, waits!], [long!], room), waits, "there is no core left for one that computes");
+  assert.equal(nextJob([fresh!], [long!, waits!], room), undefined);
+  assert.equal(nextJob([waits!], [fresh!], { cores: 2, jobsMax: 1 }), undefined);
   assert.equal(planJobs(files, costs, true).length, files.length);
 });
 

@@ -57,10 +57,17 @@ export function loadOf({ cpuMs, wallMs }: Cost): number {
   return Math.min(2, cpuMs / Math.max(1, wallMs));
 }
 
-/** The longest job that fits beside those that run; jobs that mostly wait go beside jobs that compute. */
-export function nextJob(waiting: readonly Job[], running: readonly Job[], cores: number): Job | undefined {
+/**
+ * The longest job that fits beside those that run; jobs that mostly wait go beside jobs that compute, but never more
+ * than `jobsMax` together: tests have deadlines, and all of them start something at once.
+ */
+export function nextJob(
+  waiting: readonly Job[],
+  running: readonly Job[],
+  { cores, jobsMax }: { readonly cores: number; readonly jobsMax: number },
+): Job | undefined {
   if (running.length === 0) return waiting[0];
-  if (running.length >= cores * 2) return undefined;
+  if (running.length >= jobsMax) return undefined;
   const busy = running.reduce((total, job) => total + loadOf(job), 0);
   return waiting.find((job) => busy + loadOf(job) <= cores);
 }
