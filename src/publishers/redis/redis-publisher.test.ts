@@ -132,7 +132,7 @@ test("A4 a replica refuses as a destination; replicas can be awaited, and their 
   const refused = await publishAll(open({ hosts: [`127.0.0.1:${replica.port}`] }), [message("a1", "kept")]);
   assert.equal(kinds(refused), "destination");
   assert.match(reasonIn(refused[0]), /READONLY.*primary/);
-  const publisher = open({ replicas: 1, requestTimeoutMs: 1_000 });
+  const publisher = open({ replicas: 1, requestTimeoutMs: 2_500 });
   assert.equal(kinds(await publishAll(publisher, [message("a1", "kept")])), "delivered");
   assert.equal(await idsIn(own, "kept"), "a1");
   await replica.pause();
