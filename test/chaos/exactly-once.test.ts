@@ -45,7 +45,7 @@ describe("exactly once into Kafka", () => {
 /** Without these the run would show nothing. */
 function assertTroubled({ verdict, blows, cutOpen, late, failovers }: ProofReport): void {
   assert.ok(verdict.events > 1_000, `only ${verdict.events} events were written`);
-  assert.ok(blows.kill >= 4, `only ${blows.kill} relays were killed`);
+  assert.ok(blows.kill >= 3, `only ${blows.kill} relays were killed`);
   assert.ok(cutOpen > 0, "no transaction was cut open");
   assert.ok(late.late > 5, `only ${late.late} requests came late`);
   assert.equal(failovers, 1);

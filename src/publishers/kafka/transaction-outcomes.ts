@@ -77,7 +77,8 @@ export function outcomesOfSilence(
   settings: KafkaSettings,
   error: unknown,
 ): readonly Outcome[] {
-  const outcome = retry(connectionReason(settingsAsAsked(settings, error), error), { scope: "destination", error });
+  const reason = connectionReason(settingsAsAsked(settings, error), error);
+  const outcome = retry(reason, { scope: "destination", isOutside: true, error });
   return messages.map(() => outcome);
 }
 
@@ -153,13 +154,14 @@ function ledgerRefused(refusal: Refusal, settings: KafkaSettings): Failed {
   const { topic } = settings.ledger;
   if (refusal.kind === "unsent") {
     const { error } = refusal;
-    return retry(connectionReason(settings, error), { scope: "destination", error });
+    return retry(connectionReason(settings, error), { scope: "destination", isOutside: true, error });
   }
   const { code } = refusal.answer;
   const { bytes } = refusal.batch;
   if (PRODUCER_GONE.has(code)) throw new Error(`topic "${topic}": ${describeCode(code)}`);
   if (code === CODE.TOPIC_AUTHORIZATION_FAILED) throw refusedOnLedger(settings, ["Write"]);
-  if (meaningOf(code).isPassing) return retry(`the ledger "${topic}": ${describeCode(code)}`, { scope: "destination" });
+  const passing = { scope: "destination", isOutside: true } as const;
+  if (meaningOf(code).isPassing) return retry(`the ledger "${topic}": ${describeCode(code)}`, passing);
   const what = `The ledger topic "${topic}" refused a note of ${bytes} bytes: ${describeCode(code)}`;
   throw new RelayError("LEDGER_UNFIT", `${what}. Raise its max.message.bytes, or set limits.transactionSize lower.`);
 }
