@@ -20,7 +20,7 @@ const harness: PublisherHarness = {
     opened += 1;
     const path = `/contract-${opened}`;
     return {
-      publisher: httpPublisher({ url: `${receiver.origin}${path}` }),
+      publisher: httpPublisher({ url: `${receiver.origin}${path}`, sendMs: 20_000 }),
       topic: `topic-${opened}`,
       received: async () =>
         receiver

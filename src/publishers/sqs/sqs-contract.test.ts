@@ -34,6 +34,8 @@ const harness: PublisherHarness = {
         queue,
         endpoint: `http://127.0.0.1:${proxy.port}`,
         credentials: { accessKeyId: "local", secretAccessKey: "local" },
+        // A server that has just started takes its time.
+        sendTimeoutMs: 20_000,
       }),
       topic: `contract.${opened}`,
       async received() {
