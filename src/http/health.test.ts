@@ -61,7 +61,7 @@ test("A18 A7 what is broken in part is degraded and named", () => {
   assert.equal(healthOf(told).problems?.length, 1, "one trouble is told once");
 });
 
-test("H7 a lane that takes nothing new is named, with what to do", () => {
+test("H1 a lane that takes nothing new is named, with what to do", () => {
   const degraded = healthOf({ ...FACTS, brakedLanes: [{ pipeline: "b.outbox->kafka", lane: 2, holds: 10_000 }] });
   assert.equal(degraded.status, "degraded");
   assert.match(degraded.problems?.[0]?.reason ?? "", /^lane 2 takes no new events: 10000 failed events .*discard/);

@@ -337,7 +337,7 @@ function slowToAnswer(store: QueueStore): QueueStore {
   });
 }
 
-test("H7 dead letters that keep nobody waiting do not brake a lane", async () => {
+test("H1 dead letters that keep nobody waiting do not brake a lane", async () => {
   const limits = { holdsPerLaneMax: 5, failuresInRowMax: 1_000 };
   const { source, publisher, relay, insert, of } = stage({ onExhausted: "skip" }, { limits, lanes: 1 });
   await using _ = relay;
@@ -350,7 +350,7 @@ test("H7 dead letters that keep nobody waiting do not brake a lane", async () =>
   assert.deepEqual(of("LaneBraked"), []);
 });
 
-test("H7 a lane with too many events that keep others waiting tells so, and tells when it takes new events again", async () => {
+test("H1 a lane with too many events that keep others waiting tells so, and tells when it takes new events again", async () => {
   const limits = { holdsPerLaneMax: 5, failuresInRowMax: 1_000 };
   const { source, publisher, relay, insert, of } = stage({}, { limits, lanes: 1 });
   await using _ = relay;

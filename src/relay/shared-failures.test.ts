@@ -126,7 +126,7 @@ test("H1 more failing topics than there are circuits keep nobody else waiting", 
   assert.equal(source.deadLetters().length, 0);
 });
 
-test("H14 a publisher that does not end when it is told to keeps its lane from nobody for ever", async () => {
+test("H1 a publisher that does not end when it is told to keeps its lane from nobody for ever", async () => {
   const source = memorySource();
   const stuck = Promise.withResolvers<void>();
   const sent: string[] = [];

@@ -179,7 +179,7 @@ test("addresses in the lock file are found, links to workspaces are not", () => 
 });
 
 test("a requirement is done only with a test title and an existing proof", () => {
-  const ids = { A: 22, B: 6, C: 8, D: 10, E: 9, F: 7, G: 7 };
+  const ids = { A: 22, B: 6, C: 8, D: 10, E: 9, F: 7, G: 7, H: 11 };
   const rows = Object.entries(ids).flatMap(([part, count]) =>
     Array.from({ length: count }, (_, index) => `| ${part}${index + 1} | text | open | - |`),
   );

@@ -90,7 +90,7 @@ test("line breaks, empty names and empty values are legal in headers, an empty k
   assert.equal(faultOf(message("a1", { headers, key: "" })), null);
 });
 
-test("H14 no event is written to a ledger, whichever relay's it is", () => {
+test("H1 no event is written to a ledger, whichever relay's it is", () => {
   assert.match(faultOf(message("a1", { topic: "outbox-relay.ledger.billing" })) ?? "", /is the ledger of a relay/);
   assert.equal(faultOf(message("a1", { topic: "outbox-relay.ledgers" })), null);
 });

@@ -149,7 +149,7 @@ test("a record by somebody who uses no transactions, a tombstone and a foreign c
   assert.deepEqual(numbersAbove(log, 0n, [10]), [1n]);
 });
 
-test("H13 the records of a smaller ring are read on, and a failover that lost hundreds of settles finds them all", () => {
+test("H1 the records of a smaller ring are read on, and a failover that lost hundreds of settles finds them all", () => {
   const log = new Log();
   const commit = (batch: bigint, ringSize: bigint): void => {
     log.note(OURS, batch, 1n, ringSize);

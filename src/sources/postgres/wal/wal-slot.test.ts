@@ -165,7 +165,7 @@ for (const version of [15, 18] as const) {
       }
     });
 
-    test("H5 a role without the rights is told the statements that grant them", async () => {
+    test("D9 a role without the rights is told the statements that grant them", async () => {
       await using stage = await openStage(server);
       const role = `r_${stage.slot}`;
       await stage.admin.query(`create role ${role} login`);
@@ -191,7 +191,7 @@ for (const version of [15, 18] as const) {
   });
 }
 
-test("H5 a server whose wal_level is too low is told what to do", async () => {
+test("D9 a server whose wal_level is too low is told what to do", async () => {
   await using server = await startPostgres({ version: 18, flags: ["-c", "wal_level=replica"] });
   await using stage = await openStage(server);
   await assert.rejects(stage.begin(), codeIs("DATABASE_REFUSED", "alter system set wal_level"));
