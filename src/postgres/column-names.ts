@@ -26,7 +26,7 @@ export interface ColumnNames {
 export const CANDIDATES = {
   id: ["id", "event_id"],
   type: ["event_type", "type", "event_name", "intent_type", "name"],
-  key: ["aggregate_id", "partition_key", "key", "stream_id", "aggregateid"],
+  key: ["aggregate_id", "partition_key", "key", "stream_id", "aggregateid", "event_key"],
   payload: ["payload", "data", "event_data", "body"],
   headers: ["headers", "metadata"],
   correlationId: ["correlation_id"],

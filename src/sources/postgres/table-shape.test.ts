@@ -89,6 +89,13 @@ test("A3 a configured column orders, else an identity or sequence, else the time
   assert.deepEqual(serial.order, { column: 't."id"', unique: true, isCreatedAt: false });
 });
 
+test("A3 the column event_key is a key in every kind of table: without it there would be no order", () => {
+  assert.match(
+    shape("id:uuid event_type:text event_key:text payload:jsonb created_at:timestamptz published:bool").key,
+    /"event_key"/,
+  );
+});
+
 test("C1 a status with a next attempt is a worker's table", () => {
   const it = shape(
     "event_id:uuid event_name:text stream_id:text data:bytea status:text attempts:int next_attempt_at:timestamptz last_error:varchar(10) occurred_at:timestamptz dispatched_at:timestamptz",
