@@ -5,9 +5,8 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
   {
     name: "a failed probe probes again",
     file: "relay/lane-failures.ts",
-    find: "if (isProbe || entry.silences >= SILENCES_MAX)",
-    replace: "if (entry.silences >= SILENCES_MAX)",
-    and: [{ find: "const waiting = isProbe ? [] : ", replace: "const waiting = " }],
+    find: "const makesRoom = (isProbe && !isOutside(outcome)) || entry.silences >= SILENCES_MAX;",
+    replace: "const makesRoom = entry.silences >= SILENCES_MAX;",
     why: "one event that is always refused keeps its destination or topic closed for all others",
   },
   {
