@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { reasonOf } from "../core/errors.ts";
+import { type SplitAddress, splitHosts } from "../postgres/hosts.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
 import type { Settings } from "./settings.ts";
 
@@ -27,7 +28,8 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
     if (PGPASSWORD !== undefined && PGUSER === undefined) problems.push(NO_USER);
     return defined({
       ...own,
-      host: PGHOST,
+      host: PGHOST?.split(",")[0],
+      hosts: PGHOST?.includes(",") ? PGHOST.split(",").map((host) => defined({ host, port: PGPORT })) : undefined,
       port: PGPORT,
       database: PGDATABASE,
       user: PGUSER,
@@ -35,7 +37,8 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
       ssl: tlsOf(settings.PGSSLMODE, settings.PGSSLROOTCERT, problems),
     });
   }
-  const address = addressOf(DATABASE_URL);
+  const several = hostsOf(DATABASE_URL, problems);
+  const address = addressOf(several?.url ?? DATABASE_URL);
   if (address === null) {
     const hint = "a special character in the password is written as %40 and the like";
     problems.push(`DATABASE_URL cannot be used: write postgres://user:password@host:5432/database (${hint})`);
@@ -48,7 +51,17 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
   const hasUser = address.username !== "" || address.searchParams.has("user");
   if (address.password !== "" && !hasUser) problems.push(NO_USER);
   const ssl = tlsOf(mode ?? settings.PGSSLMODE, rootCert ?? settings.PGSSLROOTCERT, problems);
-  return defined({ ...own, url: address.href, ssl });
+  return defined({ ...own, url: address.href, hosts: several?.hosts, targetSession: several?.target, ssl });
+}
+
+/** Null for an address with one host. */
+function hostsOf(url: string, problems: string[]): SplitAddress | null {
+  try {
+    return splitHosts(url);
+  } catch (error) {
+    problems.push(`DATABASE_URL cannot be used: ${reasonOf(error).replace(/ \[[A-Z_]+\].*$/, "")}`);
+    return null;
+  }
 }
 
 /** What has no effect and looks as if it had. */

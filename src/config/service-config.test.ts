@@ -59,6 +59,21 @@ test("A14 the PG variables do instead of an address, and fill what it leaves ope
   assert.equal(filled.database.url, "postgres://me:a%2Fb@db/shop");
 });
 
+test("H1 several hosts of the database are named in the address or in PGHOST, a wrong one is told", () => {
+  const hosts = [{ host: "one", port: 5_433 }, { host: "two" }];
+  const { database } = configFromEnvironment({ ...BASE, DATABASE_URL: "postgres://me@one:5433,two/shop" });
+  assert.deepEqual([database.hosts, database.targetSession], [hosts, "read-write"]);
+  const { DATABASE_URL: _, ...rest } = BASE;
+  assert.deepEqual(configFromEnvironment({ ...rest, PGHOST: "one,two", PGDATABASE: "d" }).database.hosts, [
+    { host: "one" },
+    { host: "two" },
+  ]);
+  assert.match(
+    problemsOf({ ...BASE, DATABASE_URL: "postgres://one,two/shop?target_session_attrs=standby" }),
+    /target_session_attrs=standby: the relay writes/,
+  );
+});
+
 test("A20 TLS to Postgres means what it means in every other client, in the address as in PGSSLMODE", () => {
   const sslOf = (env: Environment) => configFromEnvironment({ ...BASE, ...env }).database.ssl;
   assert.equal(sslOf({}), undefined);

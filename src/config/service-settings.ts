@@ -13,13 +13,17 @@ export const databaseSettings = {
   DATABASE_URL: setting(
     "database.url",
     text().optional(),
-    "Where the outbox tables are: postgres://user:password@host:5432/database",
+    "Where the outbox tables are: postgres://user:password@host:5432/database; of several hosts (one:5432,two:5432) the first that takes writes is used, target_session_attrs=any takes the first that answers",
     {
       aliases: ["STORAGE_URL", { name: "ConnectionStrings__EventStore", convert: postgresAddress }],
       secret: "address",
     },
   ),
-  PGHOST: setting("database.host", text().optional(), "The server, where DATABASE_URL does not say it"),
+  PGHOST: setting(
+    "database.host",
+    text().optional(),
+    "The server, or several with commas between them, where DATABASE_URL does not say it",
+  ),
   PGPORT: setting("database.port", wholeNumber(1, 65_535).optional(), "Its port"),
   PGDATABASE: setting("database.name", text().optional(), "The database's name"),
   PGUSER: setting("database.user", text().optional(), "The relay's role"),

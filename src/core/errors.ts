@@ -15,7 +15,7 @@ export const ERROR_CATALOGUE = {
   },
   DATABASE_REFUSED: {
     retryable: true,
-    fix: "Read the database's message; `DATABASE_URL` or the grants of the role are the usual cause.",
+    fix: "Read the database's message; a full disk, `DATABASE_URL` and the grants of the role are the usual causes.",
   },
   SCHEMA_MISSING: { retryable: true, fix: "Create the relay's own schema: run the migrations (`migrate up`)." },
   SCHEMA_OLDER: { retryable: true, fix: "Run the migrations (`migrate up`) of this version." },

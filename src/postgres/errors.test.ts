@@ -29,6 +29,14 @@ for (const [code, states] of BY_STATE) {
   });
 }
 
+test("H1 a type that does not fit blames a column of the user's only where a table of events is read or written", () => {
+  for (const state of ["42804", "22P02", "42883"]) {
+    assert.equal(translateError(serverError(state), { doing: "surveying the lanes" }).code, "DATABASE_REFUSED", state);
+  }
+  const noFunction = serverError("42883", "no function", { routine: "ParseFuncOrColumn" });
+  assert.equal(translateError(noFunction, context).code, "DATABASE_REFUSED", "a function is the relay's choice");
+});
+
 test("an error during the commit never promises that nothing took effect", () => {
   for (const state of ["40001", "40P01", "55P03", "57014"]) {
     const error = translateError(serverError(state), { ...context, committing: true });

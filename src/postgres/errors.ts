@@ -64,10 +64,16 @@ export function isStatementError(error: unknown): boolean {
   return !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
 }
 
+/** The server takes no writes: it is a standby, or became one under an open connection. */
+export function isDemoted(error: unknown): boolean {
+  return sqlStateOf(error) === "25006";
+}
+
 function codeOf(error: unknown, context: ErrorContext): ErrorCode {
   const message = reasonOf(error);
   const state = sqlStateOf(error);
-  if (state !== undefined) return codeOfState(state, message, context);
+  const isAboutFunction = textField(error, "routine") === "ParseFuncOrColumn";
+  if (state !== undefined) return codeOfState(state, message, context, isAboutFunction);
   // Nothing was sent yet: the process itself has all of its connections in use.
   if (POOL_EXHAUSTED.test(message)) return "DATABASE_BUSY";
   const socketError = textField(error, "code");
@@ -77,10 +83,12 @@ function codeOf(error: unknown, context: ErrorContext): ErrorCode {
   return "DATABASE_REFUSED";
 }
 
-function codeOfState(state: string, message: string, context: ErrorContext): ErrorCode {
+function codeOfState(state: string, message: string, context: ErrorContext, isAboutFunction: boolean): ErrorCode {
   if (ROLLED_BACK.has(state)) return context.committing ? "DATABASE_UNREACHABLE" : "DATABASE_BUSY";
   if (UNREACHABLE.test(state)) return "DATABASE_UNREACHABLE";
   const code = BY_STATE[state] ?? "DATABASE_REFUSED";
+  // Without a table of events the statement is about the relay's own, and functions are its own choice anyway.
+  if (code === "COLUMN_MISTYPED" && (context.table === undefined || isAboutFunction)) return "DATABASE_REFUSED";
   if (code === "TABLE_MISSING" && isAboutRelaySchema(message, state, context)) return "SCHEMA_MISSING";
   return code;
 }

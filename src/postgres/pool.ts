@@ -3,12 +3,17 @@ import pg from "pg";
 import { RelayError } from "../core/errors.ts";
 import type { ErrorContext } from "./errors.ts";
 import { Gate } from "./gate.ts";
+import { type DatabaseHost, HostPool, splitHosts, type TargetSession } from "./hosts.ts";
 import { quoteIdentifier } from "./identifiers.ts";
 import { DEFAULT_RELAY_SCHEMA, type RelayTables, relayTables } from "./relay-tables.ts";
 
 export interface DatabaseOptions {
   /** A connection string; what it leaves open comes from the other options, then from the PG* variables. */
   readonly url?: string;
+  /** Several servers, tried in order; an address with several hosts says the same. They win over `host` and `port`. */
+  readonly hosts?: readonly DatabaseHost[];
+  /** Which of several servers will do; by default one that takes writes. */
+  readonly targetSession?: TargetSession;
   readonly host?: string;
   readonly port?: number;
   readonly database?: string;
@@ -109,10 +114,12 @@ function connect(options: DatabaseOptions): Database {
   // Not connected: it only resolves the string, the options and the environment the way the pool will.
   const target = new pg.Client(config);
   const role = target.user ?? "";
-  const pool = quietPool({ ...config, max: connectionsMax });
-  const control = quietPool({ ...config, max: 1, application_name: `${config.application_name} heartbeat` });
+  const servers = serversOf(options);
+  const pool = quietPool({ ...config, max: connectionsMax }, servers);
+  const control = quietPool({ ...config, max: 1, application_name: `${config.application_name} heartbeat` }, servers);
+  const place = servers === null ? `${target.host}:${target.port}` : servers.hosts.map(printHost).join(",");
   return {
-    id: `${target.host}:${target.port}/${target.database}#${relaySchema}`,
+    id: `${place}/${target.database}#${relaySchema}`,
     role,
     relaySchema,
     tables: relayTables(relaySchema),
@@ -127,9 +134,24 @@ function connect(options: DatabaseOptions): Database {
   };
 }
 
+interface Servers {
+  readonly hosts: readonly DatabaseHost[];
+  readonly target: TargetSession;
+}
+
+/** Null for the usual case of one server. */
+function serversOf({ hosts, targetSession, url }: DatabaseOptions): Servers | null {
+  const split = url === undefined ? null : splitHosts(url);
+  const all = hosts ?? split?.hosts ?? [];
+  return all.length === 0 ? null : { hosts: all, target: targetSession ?? split?.target ?? "read-write" };
+}
+
+const printHost = ({ host, port }: DatabaseHost): string => `${host}:${port ?? ""}`;
+
 function poolConfig(options: DatabaseOptions): pg.PoolConfig {
   const { url, host, port, database, user, password, ssl } = options;
-  const given = { connectionString: url, host, port, database, user, password, ssl };
+  const connectionString = url === undefined ? undefined : (splitHosts(url)?.url ?? url);
+  const given = { connectionString, host, port, database, user, password, ssl };
   const config: pg.PoolConfig = {
     application_name: options.applicationName ?? "outbox-relay",
     connectionTimeoutMillis: options.timeouts?.connectMs ?? DEFAULT_TIMEOUTS.connectMs,
@@ -144,8 +166,8 @@ function poolConfig(options: DatabaseOptions): pg.PoolConfig {
  * A connection that breaks while nobody waits for an answer emits 'error', which would end the process without a
  * listener: also while it is checked out, as in the pauses of a run. The next statement on it fails anyway.
  */
-function quietPool(config: pg.PoolConfig): pg.Pool {
-  const pool = new pg.Pool(config);
+function quietPool(config: pg.PoolConfig, servers: Servers | null): pg.Pool {
+  const pool = servers === null ? new pg.Pool(config) : new HostPool(config, servers.hosts, servers.target);
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;

@@ -1,5 +1,5 @@
 import type { PoolClient, QueryArrayResult } from "pg";
-import { isStatementError } from "./errors.ts";
+import { isDemoted, isStatementError } from "./errors.ts";
 
 /** Every value is the server's text. */
 export type Row = readonly (string | null)[];
@@ -56,7 +56,7 @@ export class ClientSession implements Session {
       const result: unknown = await this.#client.query<(string | null)[]>(query);
       return (Array.isArray(result) ? result : [result]) as QueryArrayResult<(string | null)[]>[];
     } catch (error) {
-      if (!isStatementError(error)) this.#broken = true;
+      if (!isStatementError(error) || isDemoted(error)) this.#broken = true;
       throw error;
     }
   }

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { RelayError } from "../core/errors.ts";
 import { type ErrorContext, translateError } from "./errors.ts";
+import { HostPool } from "./hosts.ts";
 import { ClientSession, type Row, type Session } from "./session.ts";
 import { fixSettingsSql } from "./session-settings.ts";
 
@@ -111,6 +112,8 @@ async function acquire(pool: Pool, settings: TransactionSettings): Promise<Held>
     const release = (destroy: boolean) => {
       if (held) client.release(destroy);
       held = false;
+      // A server that went away, or that takes no writes any more, may have a successor.
+      if (destroy && pool instanceof HostPool) pool.lookAgain();
     };
     return {
       session,

@@ -15,12 +15,10 @@ export async function checkTables(subject: DoctorSubject): Promise<ExaminedTable
   const findings: Finding[] = tables.length === 0 && !subject.hasLogs ? [noTables()] : [];
   const shaped: ShapedTable[] = [];
   for (const table of tables) {
-    if (!table.isThere) {
-      findings.push(missing(table));
-      continue;
-    }
     try {
-      if (table.isOpenOutbox) {
+      // Found by no name: it is missing, or something else than a table.
+      if (!table.isThere) await readShape(database, table, columns);
+      else if (table.isOpenOutbox) {
         const { hasOrderIndex } = await checkTable(database, table);
         if (!hasOrderIndex) findings.push(openOutboxIndex(table));
       } else shaped.push({ table, shape: await readShape(database, table, columns) });
@@ -28,7 +26,7 @@ export async function checkTables(subject: DoctorSubject): Promise<ExaminedTable
       // What the role may not do is told by the check of the grants, with the statement that mends it.
       if (isRelayError(error, "GRANT_MISSING")) continue;
       if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
-      findings.push(unreadable(error));
+      findings.push(isRelayError(error, "TABLE_MISSING") ? missing(error) : unreadable(error));
     }
   }
   return { findings, shaped };
@@ -43,8 +41,8 @@ function noTables(): Finding {
   };
 }
 
-function missing(table: DoctorTable): Finding {
-  const what = `The table ${displayTable(table)} does not exist`;
+function missing(error: Error): Finding {
+  const [what = ""] = reasonOf(error).split(/ \[[A-Z_]+\] /);
   return { severity: "error", check: "tables", what, fix: `Create it, or correct OUTBOX_SCHEMAS or OUTBOX_TABLE.` };
 }
 

@@ -128,9 +128,17 @@ async function findTable(session: Session, reference: TableReference): Promise<{
   );
   const found = rows.find((row) => row[2] === "r" || row[2] === "p");
   if (found) return { name: { schema, table: found[0] ?? "" }, oid: found[1] ?? "" };
-  const why = rows.length > 0 ? "is not an ordinary table" : "does not exist";
-  throw new RelayError("TABLE_MISSING", `The table ${referenceName(reference)} ${why}`);
+  const kind = RELATION_KINDS[rows[0]?.[2] ?? ""];
+  const what =
+    kind === undefined ? "does not exist" : `is ${kind}: the relay reads tables only, name the table behind it`;
+  throw new RelayError("TABLE_MISSING", `${kind === undefined ? "The table " : ""}${referenceName(reference)} ${what}`);
 }
+
+const RELATION_KINDS: Readonly<Record<string, string>> = {
+  v: "a view",
+  m: "a materialized view",
+  f: "a foreign table",
+};
 
 /** Asked of the catalogue before any statement fails, since the server's own message names neither schema nor role. */
 async function requireGrants(

@@ -1,0 +1,155 @@
+import pg from "pg";
+import { RelayError } from "../core/errors.ts";
+
+/** One of the servers that a database may be found on. */
+export interface DatabaseHost {
+  readonly host: string;
+  readonly port?: number;
+}
+
+/** `any`: the first that answers. Else the first that is no standby. */
+export type TargetSession = "any" | "read-write" | "primary";
+
+const TARGETS: readonly string[] = ["any", "read-write", "primary"] satisfies readonly TargetSession[];
+
+export interface SplitAddress {
+  /** The address with the first host alone. */
+  readonly url: string;
+  readonly hosts: readonly DatabaseHost[];
+  readonly target: TargetSession;
+}
+
+/**
+ * Takes `postgres://user@one:5432,two/db?target_session_attrs=read-write` apart; null for an address with one host.
+ * Without the attribute a server is wanted that takes writes: the relay cannot do without. Throws CONFIG_INVALID.
+ */
+export function splitHosts(url: string): SplitAddress | null {
+  const match = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/is.exec(url);
+  if (match === null) return null;
+  const [, front = "", list = "", rest = ""] = match;
+  const written = /([?&])target_session_attrs=([^&#]*)(&?)/i.exec(rest);
+  const target = (written?.[2] ?? "read-write").toLowerCase();
+  if (!TARGETS.includes(target)) {
+    const what = `The database's address has target_session_attrs=${target}: the relay writes, so it is one of`;
+    throw new RelayError("CONFIG_INVALID", `${what} ${TARGETS.join(", ")}`);
+  }
+  if (!list.includes(",") && written === null) return null;
+  const [plain = rest] =
+    written === null ? [rest] : [rest.replace(written[0], written[3] === "" ? "" : (written[1] ?? ""))];
+  const hosts = list.split(",").map(hostOf);
+  return { url: `${front}${list.split(",")[0]}${plain}`, hosts, target: target as TargetSession };
+}
+
+function hostOf(text: string): DatabaseHost {
+  const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::(\d{1,5}))?$/i.exec(text.trim());
+  if (match === null) {
+    const what = `${JSON.stringify(text)} in the database's address is no host:port`;
+    throw new RelayError("CONFIG_INVALID", `${what}; several are written as one:5432,two:5432`);
+  }
+  const host = decodeURIComponent(match[1]!.replace(/^\[|\]$/g, ""));
+  return match[2] === undefined ? { host } : { host, port: Number(match[2]) };
+}
+
+/**
+ * A pool whose server is looked for among several, in order: at the first connection, and whenever one cannot be had or
+ * the server takes no writes any more. All other connections of the database take the host from the pool's options.
+ */
+export class HostPool extends pg.Pool {
+  readonly #hosts: readonly DatabaseHost[];
+  readonly #target: TargetSession;
+  #isChosen = false;
+  #choosing: Promise<void> | null = null;
+
+  constructor(config: pg.PoolConfig, hosts: readonly DatabaseHost[], target: TargetSession) {
+    super(config);
+    this.#hosts = hosts;
+    this.#target = target;
+  }
+
+  /** The server is gone or became a standby: the next connection looks for another. */
+  lookAgain(): void {
+    this.#isChosen = false;
+  }
+
+  override connect(): Promise<pg.PoolClient>;
+  override connect(callback: ConnectCallback): void;
+  override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | undefined {
+    const connected = this.#connect();
+    if (callback === undefined) return connected;
+    connected.then(
+      (client) => callback(undefined, client, (release) => client.release(release as boolean)),
+      (error: Error) => callback(error, undefined, () => {}),
+    );
+    return undefined;
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    if (!this.#isChosen) await this.#choose();
+    try {
+      return await super.connect();
+    } catch (error) {
+      // A pool that is merely used up says nothing about the server.
+      if (error instanceof Error && /timeout exceeded/.test(error.message)) throw error;
+      await this.#choose();
+      return await super.connect();
+    }
+  }
+
+  /** Once for all that wait for it. */
+  #choose(): Promise<void> {
+    this.#choosing ??= this.#find().finally(() => {
+      this.#choosing = null;
+    });
+    return this.#choosing;
+  }
+
+  async #find(): Promise<void> {
+    const refusals: unknown[] = [];
+    for (const host of this.#hosts) {
+      const place = placeOf(host, this.options.connectionString);
+      try {
+        await probe({ ...this.options, password: this.options.password, ...place } as pg.ClientConfig, this.#target);
+        Object.assign(this.options, place);
+        this.#isChosen = true;
+        return;
+      } catch (error) {
+        refusals.push(error);
+      }
+    }
+    // One that answers and is a standby says more than one that does not answer.
+    throw refusals.find((error) => error instanceof StandbyError) ?? refusals.at(-1);
+  }
+}
+
+type ConnectCallback = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: unknown) => void,
+) => void;
+
+class StandbyError extends Error {}
+
+/** What names this host in a client's settings. The driver takes what stands in an address before anything else. */
+function placeOf({ host, port }: DatabaseHost, connectionString: string | undefined): pg.ClientConfig {
+  if (connectionString === undefined) return port === undefined ? { host } : { host, port };
+  const address = new URL(connectionString);
+  // A directory of a Unix socket is a host too, written as %2Ftmp.
+  address.hostname = host.includes(":") ? `[${host}]` : encodeURIComponent(host);
+  address.port = port === undefined ? "" : String(port);
+  return { connectionString: address.href };
+}
+
+async function probe(config: pg.ClientConfig, target: TargetSession): Promise<void> {
+  const client = new pg.Client(config);
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    if (target === "any") return;
+    const { rows } = await client.query<[unknown]>({ text: "select pg_catalog.pg_is_in_recovery()", rowMode: "array" });
+    if (String(rows[0]?.[0]).startsWith("t")) {
+      throw new StandbyError(`Connection terminated: ${client.host}:${client.port} is a standby and takes no writes`);
+    }
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
