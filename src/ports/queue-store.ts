@@ -171,8 +171,8 @@ export interface Settlement {
   /** About to be sent by a lane that keeps crashing: a hold in state `suspect` with one more crash counted. */
   readonly suspects: readonly { readonly id: string; readonly key: string | null }[];
   /**
-   * Where claims are durable: the claimed events that were sent or are about to be. If this owner dies, an attempt is
-   * counted on these and on no others. Absent: as it was written before.
+   * Where claims are durable: the claimed events that were sent. If this owner dies, an attempt is counted on these and
+   * on no others. Absent: as it was written before.
    */
   readonly sending?: readonly string[];
 }

@@ -33,8 +33,8 @@ export interface DispatcherListener {
   verdictBefore(entry: Entry): Failed | null;
   /** Called before an event is sent while the lane keeps crashing; false when it must not be sent. */
   beforeSend(entry: Entry): Promise<boolean> | null;
-  /** Called before a publish; null when nothing has to be written down. */
-  beforePublish(entries: readonly Entry[]): Promise<void> | null;
+  /** These are being sent now. */
+  sending(entries: readonly Entry[]): void;
 }
 
 /**
@@ -122,7 +122,6 @@ export class Dispatcher {
         this.#tell(entry, verdict, { probe: false, startedMs: null, durationMs: 0 });
       } else if (permission === null || (await permission)) sent.push(entry);
     }
-    if (sent.length > 0) await this.#listener.beforePublish(sent);
     const attempt = attemptFrom(startedMs, probe, this.#context.clock);
     const isOpen = new Uint8Array(sent.length).fill(1);
     const tell: Report = (index, outcome) => {
@@ -133,6 +132,7 @@ export class Dispatcher {
     // While all this was awaited, the lease may have ended or the lane been given up.
     const wasUnsent = !this.#listener.maySend();
     if (wasUnsent) for (const index of sent.keys()) tell(index, { kind: "skipped" });
+    else this.#listener.sending(sent);
     const error = wasUnsent ? null : await this.#send(sent, tell, controller);
     // A probe that never reached the destination tells nothing about it.
     if (probe && (this.#abandoned || wasUnsent || judged === entries.length)) {

@@ -254,11 +254,10 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.suspect(id, key);
   }
 
-  /** If this process dies, its successor has to know which of the claimed events it had sent. */
-  beforePublish(entries: readonly Entry[]): Promise<void> | null {
-    if (this.#context.store.durableClaims === null) return null;
+  sending(entries: readonly Entry[]): void {
+    if (this.#context.store.durableClaims === null) return;
     for (const { event } of entries) this.claims.sent(event.id);
-    return this.#settler.noteSending();
+    this.#settler.noteSending();
   }
 
   verdictBefore(entry: Entry): Failed | null {

@@ -29,6 +29,9 @@ interface Task {
   readonly end: () => void;
 }
 
+/** What a destination answers within this time is settled without a note that it was sent. */
+const NOTE_AFTER_MS = 50;
+
 /**
  * Writes a lane's outcomes back, strictly one write after the other; what gathers meanwhile goes into the next one.
  * Other writes of the lane (review of holds, suspects) wait in the same row, so that none sees half of another.
@@ -49,8 +52,8 @@ export class Settler {
   #handedBack: string[] = [];
   #releasedHolds: string[] = [];
   #handingBack = 0;
-  /** Those who wait until it is written what is being sent. */
-  #noting: (() => void)[] = [];
+  #sendNote: "none" | "soon" | "due" = "none";
+  #hasNoted = false;
   #tasks: Task[] = [];
   #working: Promise<void> | null = null;
 
@@ -117,11 +120,15 @@ export class Settler {
     return this.#handingBack > 0;
   }
 
-  /** Writes down which claims are sent, together with what else is to be written. Resolves then, or when the lane is lost. */
-  noteSending(): Promise<void> {
-    return new Promise((end) => {
-      if (this.#signal.aborted) return end();
-      this.#noting.push(end);
+  /**
+   * If this process dies, its successor has to know which of the claimed events were sent. What is settled soon need not
+   * be written down for that.
+   */
+  noteSending(): void {
+    if (this.#sendNote !== "none") return;
+    this.#sendNote = "soon";
+    void this.#context.clock.sleep(NOTE_AFTER_MS, this.#signal).then(() => {
+      this.#sendNote = this.#signal.aborted || this.#claims.sentIds().length === 0 ? "none" : "due";
       this.#start();
     });
   }
@@ -182,25 +189,27 @@ export class Settler {
   #hasWork(): boolean {
     return (
       this.#tasks.length + this.#failed.length + this.#handedBack.length + this.#releasedHolds.length > 0 ||
-      this.#noting.length > 0 ||
+      this.#sendNote === "due" ||
       !this.#delivered.isEmpty
     );
   }
 
   async #settleGathered(): Promise<void> {
     const max = this.#context.limits.settleEventsMax;
-    const noting = this.#noting;
-    this.#noting = [];
+    const handedBack = takeFront(this.#handedBack, max);
+    // What is handed back and claimed anew was not sent again.
+    const isNoteDue = this.#sendNote === "due" || (this.#hasNoted && handedBack.length > 0);
+    const sending = isNoteDue ? this.#claims.sentIds().filter((id) => !handedBack.includes(id)) : null;
+    if (this.#sendNote === "due") this.#sendNote = "none";
+    if (sending !== null) this.#hasNoted = sending.length > 0;
     await this.#write({
       ...this.#nothing(),
       ...this.#delivered.take(max, this.#batch),
       failed: takeFront(this.#failed, max),
-      handedBack: takeFront(this.#handedBack, max),
+      handedBack,
       // After the deliveries they belong to, never before: a hold may only go once its event is marked.
       releasedHolds: this.#delivered.isEmpty ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
-      ...(noting.length > 0 ? { sending: this.#claims.sentIds() } : {}),
-    }).finally(() => {
-      for (const end of noting) end();
+      ...(sending === null ? {} : { sending }),
     });
   }
 
@@ -287,10 +296,9 @@ export class Settler {
     this.#failed = [];
     this.#handedBack = [];
     this.#releasedHolds = [];
-    const waiting = [...this.#tasks.map(({ end }) => end), ...this.#noting];
+    const tasks = this.#tasks;
     this.#tasks = [];
-    this.#noting = [];
-    for (const end of waiting) end();
+    for (const task of tasks) task.end();
   }
 }
 
