@@ -60,6 +60,11 @@ export class HoldBook {
     return { dead, retrying: this.#holds.size - dead };
   }
 
+  /** Events that were given out to be tried again and have no new verdict yet. */
+  get beingTried(): number {
+    return this.#claimed.size;
+  }
+
   /** Delivered events whose rows the source refused to mark. */
   refusedMarks(): string[] {
     return [...this.#holds.values()].filter(({ unmarked }) => unmarked === "refused").map(({ id }) => id);

@@ -113,11 +113,16 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** How many new events it takes now. Too many holds mean that the destination is broken, not the events. */
   get room(): number {
-    return this.#brake.isOn ? 0 : this.headRoom;
+    return this.#brake.isOn ? 0 : this.#free;
   }
 
-  /** How many held events it takes now. */
+  /** How many held events it takes now: half of its places at most, or those that fail for ever would take them all. */
   get headRoom(): number {
+    if (this.#brake.isOn) return this.#free;
+    return Math.max(0, Math.min(this.#free, Math.max(1, Math.floor(this.#claimMax / 2)) - this.holds.beingTried));
+  }
+
+  get #free(): number {
     return this.#open && !this.#unmarked.areTooMany ? Math.max(0, this.#claimMax - this.claims.size) : 0;
   }
 

@@ -331,7 +331,7 @@ export class Poller {
     if (destination.admission().admits === "none") return;
     for (const lane of this.#lanes()) {
       if (this.#isPaused) return;
-      const ids = lane.isOpen ? lane.holds.claimDue(this.#now(), this.#headsMax(lane)) : [];
+      const ids = lane.holds.claimDue(this.#now(), this.#headsMax(lane));
       if (ids.length === 0) continue;
       try {
         const heads = await this.#read(() => store.claimHeads(lane.grant, ids));
@@ -349,22 +349,26 @@ export class Poller {
     }
   }
 
-  /**
-   * Half of the room, and where there is room for one only every other time: new events must not starve. While nothing
-   * but probes goes, one at a time: what waits here for its turn takes the place of better probes.
-   */
+  /** Half of the room, and where there is room for one only every other time: new events must not starve. */
   #headsMax(lane: Lane): number {
-    const { destination } = this.#context;
-    const room = Math.min(HEADS_MAX, lane.headRoom, this.#roomLeft());
-    if (destination.isOpen) return Math.min(room, lane.hasWaiting ? 0 : 1);
-    if (lane.room === 0) return room;
-    return room === 1 ? this.#rounds % 2 : Math.floor(room / 2);
+    const room = this.#headRoom(lane);
+    if (this.#context.destination.isOpen || lane.room === 0) return room;
+    return room === 1 && lane.room === 1 ? this.#rounds % 2 : Math.ceil(room / 2);
   }
 
+  /** While nothing but probes goes, one at a time: what waits here for its turn takes the place of better probes. */
+  #headRoom(lane: Lane): number {
+    const room = Math.min(HEADS_MAX, lane.headRoom, this.#roomLeft());
+    return this.#context.destination.isOpen ? Math.min(room, lane.hasWaiting ? 0 : 1) : room;
+  }
+
+  /** Those for which there is no room do not count: they would keep it awake until there is. */
   #untilNextHeadMs(): number {
     const { destination, timing } = this.#context;
     if (this.#isPaused || destination.admission().admits === "none") return timing.pollIntervalMs;
-    const dueMs = this.#lanes().map((lane) => (lane.headRoom > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY));
+    const dueMs = this.#lanes().map((lane) =>
+      this.#headRoom(lane) > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY,
+    );
     return Math.max(1, Math.min(...dueMs, Number.POSITIVE_INFINITY) - this.#now());
   }
 

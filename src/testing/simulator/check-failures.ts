@@ -35,8 +35,7 @@ export function checkClaimedAttempts(simulation: Simulation): void {
   if (!simulation.scenario.durableClaims) return;
   const { open, closed } = database.model.tables;
   const sends = Map.groupBy(history.sends, ({ content }) => content);
-  // A process may be stopped after it wrote down what it is about to send; only one that crashes does not get there.
-  const stopped = history.disturbances.filter(({ what }) => what !== "crash").length + endsAmidPublishes(simulation);
+  const stopped = endsAmidPublishes(simulation);
   for (const { id, attempts, payload } of [...open.values(), ...closed.values()]) {
     const fate = history.written.find((written) => written.id === id)?.fate.kind;
     // What ends the process before it is sent was about to be.
@@ -95,7 +94,9 @@ export function checkDeadLetters(simulation: Simulation): void {
         ? index === letter.errors.length - 1
         : attempt > (letter.errors[index - 1]?.attempt ?? 0),
     );
-    const strange = counted.find(({ reason }) => !OWN_REASONS.some((pattern) => pattern.test(reason)));
+    // Of an event that is always refused as if its topic or destination were down, a real outage is no other answer.
+    const own = event.fate.kind === "misjudged" ? [...OWN_REASONS, /^(?:destination|topic): /] : OWN_REASONS;
+    const strange = counted.find(({ reason }) => !own.some((pattern) => pattern.test(reason)));
     if (strange !== undefined) {
       history.violate("dead letter", `${event.id} died of something that is not its own: ${strange.reason}`);
     }

@@ -27,10 +27,14 @@ export function checkBraked({ scenario, slots, world }: Simulation): void {
     slots.flatMap((slot) => slot.condition.brakedLanes().map(({ lane, pipeline }) => `${pipeline} ${lane}`)),
   );
   const broken = new Set(slots.flatMap((slot) => slot.condition.brokenSources().map(({ pipeline }) => pipeline)));
-  for (const [name, { holds, lanes }] of database.model.tables.pipelines) {
+  const { instances, pipelines } = database.model.tables;
+  for (const [name, { holds, lanes }] of pipelines) {
     for (const { lane, owner } of lanes.values()) {
       const burdens = [...holds.values()].filter((hold) => hold.lane === lane && isBurden(hold)).length;
-      const isOwned = owner !== null && database.model.tables.instances.has(owner);
+      const slot = slots.find(({ process }) => process !== null && process.name === instances.get(owner ?? "")?.name);
+      // A lane that its owner has given up and is about to take again is told with the taking.
+      const ownedCount = [...lanes.values()].filter((other) => other.owner === owner).length;
+      const isOwned = slot !== undefined && slot.condition.lanesOf(name) === ownedCount;
       if (isOwned && burdens >= max && !told.has(`${name} ${lane}`) && !broken.has(name)) {
         history.violate("health", `lane ${lane} of ${name} takes nothing new for ${burdens} holds, and nobody says so`);
       }

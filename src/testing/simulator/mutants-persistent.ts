@@ -65,4 +65,18 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
     replace: 'if (!tookNoEffect(error) || this.#signal.aborted || error.code === "COLUMN_MISSING") throw error;',
     why: "what was delivered while a column was missing is sent again",
   },
+  {
+    name: "due heads without room keep the poller awake",
+    file: "relay/poller.ts",
+    find: "this.#headRoom(lane) > 0 ? lane.holds",
+    replace: "lane.isOpen ? lane.holds",
+    why: "the database is asked every millisecond for as long as the destination is down",
+  },
+  {
+    name: "failing heads take every place",
+    file: "relay/lane.ts",
+    find: "if (this.#brake.isOn) return this.#free;",
+    replace: "if (this.#claimMax > 0) return this.#free;",
+    why: "where claims are few, events that are never answered leave no place for new ones",
+  },
 ];
