@@ -117,16 +117,15 @@ function pipelineCount(config: ServiceConfig, tables: readonly FoundTable[]): nu
 }
 
 /**
- * The process's memory is the same however many pipelines there are, and each has buffers of its own besides: together
- * their payloads in flight stay half of what one may have alone. The number of events is shared less strictly,
- * because small transactions are slow ones.
+ * The process's memory is the same however many pipelines there are: they share the bytes in flight. The number of
+ * events is shared less strictly, because small transactions are slow ones.
  */
 function sharedLimits(pipelines: number): Partial<Limits> {
   if (pipelines <= 1) return {};
   const { inFlightBytesMax, inFlightEventsMax } = DEFAULT_LIMITS;
   return {
     inFlightEventsMax: Math.max(1_000, Math.floor((2 * inFlightEventsMax) / (pipelines + 1))),
-    inFlightBytesMax: Math.max(512 * 1024, Math.floor(inFlightBytesMax / 2 / pipelines)),
+    inFlightBytesMax: Math.max(512 * 1024, Math.floor(inFlightBytesMax / pipelines)),
   };
 }
 

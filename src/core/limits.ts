@@ -38,7 +38,7 @@ export const DEFAULT_LIMITS: Limits = {
   transactionSize: 5_000,
   publishesPerLane: 2,
   inFlightEventsMax: 10_000,
-  inFlightBytesMax: 32 * 1024 * 1024,
+  inFlightBytesMax: 16 * 1024 * 1024,
   keyQueueMax: 500,
   pageRows: 1_000,
   runRowsMax: 100_000,

@@ -133,7 +133,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** Keys that have enough events waiting here. */
   crowdedKeys(): string[] {
-    return this.#queue.crowdedKeys(this.#context.limits.keyQueueMax);
+    return this.#queue.crowdedKeys(this.#keyQueueMax);
   }
 
   /** False when the event must wait; then no later event of its key may come from the same run. */
@@ -141,7 +141,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (!this.#open || run < this.#acceptsFromRun) return false;
     if (this.#crashes > 0 && this.room === 0) return false;
     if (this.holds.get(event.id) !== undefined || this.holds.parks(event.key)) return false;
-    if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#context.limits.keyQueueMax) return false;
+    if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#keyQueueMax) return false;
     return this.#accept(event, run, claimedMs, false);
   }
 
@@ -344,6 +344,11 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       if (this.holds.get(poison.id) !== undefined) this.#failures.bury(poison);
     this.#brake.watch();
     this.#host.opened(this);
+  }
+
+  /** A slow key with a long backlog must not take every place of the lane. */
+  get #keyQueueMax(): number {
+    return Math.max(1, Math.min(this.#context.limits.keyQueueMax, Math.floor(this.#claimMax / 2)));
   }
 
   get #claimMax(): number {

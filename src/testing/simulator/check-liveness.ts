@@ -142,7 +142,12 @@ function flowBoundMs(simulation: Simulation): number {
   const tableMs = scenario.timed
     .filter(({ kind }) => kind === "column missing" || kind === "maintenance lock")
     .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs, 0);
-  return 8_000 + 8 * slowMs + tableMs + probesBoundMs(simulation);
+  // With one or two places in a lane a slow key has them to itself.
+  const isTight = scenario.durableClaims && scenario.limits.batchSize <= 2;
+  const slow = isTight
+    ? simulation.world.history.written.filter(({ key }) => key !== null && key in scenario.slowKeys)
+    : [];
+  return 8_000 + 8 * slowMs + slow.length * slowMs + tableMs + probesBoundMs(simulation);
 }
 
 /** As many probes as there are lines that fail as the destination would, each after the longest pause. */

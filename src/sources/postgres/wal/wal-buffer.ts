@@ -4,7 +4,7 @@ import type { WalSegment } from "./wal-place.ts";
 
 /** What may wait here unread; beyond it nothing more is taken from the socket. */
 const ROWS_MAX = 4_000;
-const BYTES_MAX = 8 * 1024 * 1024;
+const BYTES_MAX = 4 * 1024 * 1024;
 /** What a row weighs besides its event. */
 const ROW_BYTES = 400;
 
