@@ -143,7 +143,7 @@ function flowBoundMs(simulation: Simulation): number {
     .filter(({ kind }) => kind === "column missing" || kind === "maintenance lock")
     .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs, 0);
   // With one or two places in a lane a slow key has them to itself.
-  const isTight = scenario.durableClaims && scenario.limits.batchSize <= 2;
+  const isTight = scenario.durableClaims && (scenario.limits.batchSize ?? 0) <= 2;
   const slow = isTight
     ? simulation.world.history.written.filter(({ key }) => key !== null && key in scenario.slowKeys)
     : [];

@@ -21,7 +21,7 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
     file: "relay/poller.ts",
     find: "if (this.#context.destination.isOpen) for (const lane of this.#lanes()) lane.handBackFailedHeads();",
     replace: "",
-    and: [{ find: "    if (destination.isOpen) return Math.min(room, lane.hasWaiting ? 0 : 1);\n", replace: "" }],
+    and: [{ find: "destination.isOpen ? Math.min(room, lane.hasWaiting ? 0 : 1) : room;", replace: "name && room;" }],
     why: "there is no room to read the events that would get through",
   },
   {
