@@ -11,6 +11,8 @@ export interface KeptHold {
   readonly attempts: number;
   readonly crashes: number;
   dueAtMs: number;
+  /** When it was due before it was postponed for others; it comes before whatever was due later. */
+  dueFirstMs?: number | undefined;
   /** When it was first met with silence, as far as this process knows. */
   readonly silentSinceMs: number | null;
   /** It makes room for others, so that they find out whether the topic or the destination is alive; null: it does not. */
@@ -124,7 +126,7 @@ export class HoldBook {
   claimDue(nowMs: number, max: number): string[] {
     if (max <= 0) return [];
     const due = [...this.#holds.values()].filter((hold) => this.#isDue(hold, nowMs));
-    due.sort((a, b) => a.dueAtMs - b.dueAtMs);
+    due.sort((a, b) => (a.dueFirstMs ?? a.dueAtMs) - (b.dueFirstMs ?? b.dueAtMs));
     const ids = due.slice(0, max).map((hold) => hold.id);
     for (const id of ids) this.#claimed.add(id);
     return ids;
@@ -133,7 +135,9 @@ export class HoldBook {
   postpone(id: string, untilMs: number): void {
     this.#claimed.delete(id);
     const hold = this.#holds.get(id);
-    if (hold !== undefined) hold.dueAtMs = Math.max(hold.dueAtMs, untilMs);
+    if (hold === undefined || untilMs <= hold.dueAtMs) return;
+    hold.dueFirstMs ??= hold.dueAtMs;
+    hold.dueAtMs = untilMs;
   }
 
   /** What was set aside is due as soon as what it waits for is alive, and its hold written. */
@@ -167,7 +171,7 @@ function keep(hold: Hold, nowMs: number, known: KeptHold | undefined): KeptHold 
   const { id, key, parks, attempts, crashes, unmarked } = hold;
   // What was delivered is never due again, whatever becomes of its row.
   const dead = hold.state === "dead" || unmarked !== undefined;
-  const { silentSinceMs = null, waitsFor = null } = known ?? {};
+  const { dueFirstMs, silentSinceMs = null, waitsFor = null } = known ?? {};
   const dueAtMs = Math.max(nowMs + (hold.dueInMs ?? 0), waitsFor === null ? 0 : known!.dueAtMs);
-  return { id, key, dead, parks, attempts, crashes, dueAtMs, silentSinceMs, waitsFor, unmarked };
+  return { id, key, dead, parks, attempts, crashes, dueAtMs, dueFirstMs, silentSinceMs, waitsFor, unmarked };
 }

@@ -70,6 +70,12 @@ interface Line {
   listed: boolean;
 }
 
+/** Of one key no more is taken once so many wait, or once it has so many in all. */
+export interface KeyLimits {
+  readonly waiting: number;
+  readonly places: number;
+}
+
 const NONE: readonly FailedEntry[] = [];
 
 /**
@@ -89,14 +95,14 @@ export class LaneQueue {
     return this.#waiting;
   }
 
-  waitingOf(key: string): number {
-    return this.#lines.get(key)?.waiting.length ?? 0;
+  isCrowded(key: string, limits: KeyLimits): boolean {
+    const line = this.#lines.get(key);
+    return line !== undefined && hasEnough(line, limits);
   }
 
-  /** Keys with at least `from` events waiting. */
-  crowdedKeys(from: number): string[] {
+  crowdedKeys(limits: KeyLimits): string[] {
     const keys: string[] = [];
-    for (const [key, line] of this.#lines) if (line.waiting.length >= from) keys.push(key);
+    for (const [key, line] of this.#lines) if (hasEnough(line, limits)) keys.push(key);
     return keys;
   }
 
@@ -268,4 +274,8 @@ function failuresInOrder(line: Line, failed: ReadonlyMap<Entry, Failed>): Failed
     const outcome = failed.get(entry);
     return outcome === undefined ? [] : [{ entry, outcome }];
   });
+}
+
+function hasEnough({ unanswered, waiting }: Line, limits: KeyLimits): boolean {
+  return waiting.length >= limits.waiting || waiting.length + unanswered >= limits.places;
 }

@@ -15,7 +15,7 @@ import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
 import type { LaneHost } from "./lane-host.ts";
 import { pastOf, untilPlaceMs } from "./lane-past.ts";
-import { type Entry, entryOf, type FailedEntry, LaneQueue } from "./lane-queue.ts";
+import { type Entry, entryOf, type FailedEntry, type KeyLimits, LaneQueue } from "./lane-queue.ts";
 import type { RateGate } from "./rate-gate.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
@@ -133,7 +133,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   /** Keys that have enough events waiting here. */
   crowdedKeys(): string[] {
-    return this.#queue.crowdedKeys(this.#keyQueueMax);
+    return this.#queue.crowdedKeys(this.#keyLimits);
   }
 
   /** False when the event must wait; then no later event of its key may come from the same run. */
@@ -141,7 +141,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (!this.#open || run < this.#acceptsFromRun) return false;
     if (this.#crashes > 0 && this.room === 0) return false;
     if (this.holds.get(event.id) !== undefined || this.holds.parks(event.key)) return false;
-    if (event.key !== null && this.#queue.waitingOf(event.key) >= this.#keyQueueMax) return false;
+    if (event.key !== null && this.#queue.isCrowded(event.key, this.#keyLimits)) return false;
     return this.#accept(event, run, claimedMs, false);
   }
 
@@ -347,8 +347,9 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   }
 
   /** A slow key with a long backlog must not take every place of the lane. */
-  get #keyQueueMax(): number {
-    return Math.max(1, Math.min(this.#context.limits.keyQueueMax, Math.floor(this.#claimMax / 2)));
+  get #keyLimits(): KeyLimits {
+    const places = Math.max(1, Math.floor(this.#claimMax / 2));
+    return { waiting: this.#context.limits.keyQueueMax, places };
   }
 
   get #claimMax(): number {

@@ -35,7 +35,8 @@ export function checkClaimedAttempts(simulation: Simulation): void {
   if (!simulation.scenario.durableClaims) return;
   const { open, closed } = database.model.tables;
   const sends = Map.groupBy(history.sends, ({ content }) => content);
-  const stopped = endsAmidPublishes(simulation);
+  // A process may stand still, or be stopped, between the decision to send and the sending.
+  const stopped = history.disturbances.filter(({ what }) => what !== "crash").length + endsAmidPublishes(simulation);
   for (const { id, attempts, payload } of [...open.values(), ...closed.values()]) {
     const fate = history.written.find((written) => written.id === id)?.fate.kind;
     // What ends the process before it is sent was about to be.

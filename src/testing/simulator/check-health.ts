@@ -8,6 +8,8 @@ const NOTICED_MS = 8_000;
 /** Health: a process whose source refuses everything says so. Where more goes wrong, nobody knows when it could notice. */
 export function checkTold({ scenario, world }: Simulation, slot: SimSlot, forMs: number): void {
   const { database, history } = world;
+  // While the table is locked as well, the refusal comes after the lock.
+  if (scenario.timed.some(({ kind }) => kind === "maintenance lock")) return;
   if (!scenario.isCalm || forMs < NOTICED_MS || !database.lacksColumn || slot.process === null) return;
   const { instances, pipelines } = database.model.tables;
   const ids = [...instances.values()].filter(({ name }) => name === slot.process?.name).map(({ id }) => id);

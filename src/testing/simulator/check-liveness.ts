@@ -99,7 +99,9 @@ function idleCallsMax({ scenario, slots, world }: Simulation): number {
   const { pipelines, open } = world.database.model.tables;
   const holds = [...pipelines.values()].reduce((sum, pipeline) => sum + pipeline.holds.size, 0);
   // Followers of an event that is tried for ever are seen by every run, in pages that may hold a single one.
-  return slots.length * perProcess + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
+  // Claims are renewed, and those of dead relays looked for, eight times in their lease.
+  const ofClaims = scenario.durableClaims ? scenario.routes.length * 16 * perSecond(scenario.claimLeaseMs) : 0;
+  return slots.length * (perProcess + ofClaims) + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
 }
 
 /** Each process sends one probe in the circuit's longest pause; to fence a lane for it takes a few requests. */
@@ -142,8 +144,8 @@ function flowBoundMs(simulation: Simulation): number {
   const tableMs = scenario.timed
     .filter(({ kind }) => kind === "column missing" || kind === "maintenance lock")
     .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs, 0);
-  // With one or two places in a lane a slow key has them to itself.
-  const isTight = scenario.durableClaims && (scenario.limits.batchSize ?? 0) <= 2;
+  // With so few places in a lane a slow key has them to itself.
+  const isTight = scenario.durableClaims && (scenario.limits.batchSize ?? 0) <= 3;
   const slow = isTight
     ? simulation.world.history.written.filter(({ key }) => key !== null && key in scenario.slowKeys)
     : [];
