@@ -1,5 +1,6 @@
 import { quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
+import { LIFE } from "../server-life.ts";
 import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
 import { unreadSql } from "./unread.sql.ts";
@@ -71,9 +72,6 @@ export async function pipelinesOf(session: Session, { tables }: Database, table:
   );
   return rows.map(([name, lanes]) => ({ name: name ?? "", lanes: Number(lanes) }));
 }
-
-/** The server's statistics begin anew when it recovers from a crash. */
-const LIFE = "coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time())::text, '')";
 
 /** By pipeline, its number of lanes and the lane. The parameters are schema and table. */
 function positionsSql({ tables }: Database): string {

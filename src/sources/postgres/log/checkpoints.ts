@@ -5,9 +5,9 @@ import { quoteLiteral } from "../../../postgres/identifiers.ts";
 import { systemId } from "../../../postgres/identity.ts";
 import { fenced, writeSettings } from "../../../postgres/lanes.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { glance, statement, transaction } from "../../../postgres/transaction.ts";
-import { LIFE } from "../tail/life.ts";
 import type { Checkpoint, LogKind } from "./log-kind.ts";
 import type { LogLane, TakenLane } from "./log-lane.ts";
 

@@ -1,6 +1,6 @@
 import type { Grant } from "../../../ports/queue-store.ts";
 import { quoteLiteral } from "../../../postgres/identifiers.ts";
-import { LIFE } from "../tail/life.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import { LaneWindow } from "./lane-window.ts";
 import type { Checkpoint, LogKind, LogPlace, LogRow } from "./log-kind.ts";
 import { OwedRows } from "./owed-rows.ts";

@@ -2,6 +2,7 @@ import type { Grant, LaneState, PipelineSpec, Run, RunRequest } from "../../../p
 import { displayTable, quoteLiteral } from "../../../postgres/identifiers.ts";
 import { laneStateOf } from "../../../postgres/lanes.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import { timelineSql } from "../../../postgres/timeline.ts";
 import { glance, openTransaction, type TransactionSettings, transaction } from "../../../postgres/transaction.ts";
 import type { EventReader } from "../event-reader.ts";
@@ -9,7 +10,6 @@ import type { PendingScope } from "../pending-condition.ts";
 import { PostgresRun } from "../postgres-run.ts";
 import { RUN_SETTINGS } from "../postgres-store.ts";
 import { runSql } from "../run.sql.ts";
-import { LIFE } from "../tail/life.ts";
 import type { LogKind } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 import { closedKeys, parkedIds } from "./parked.ts";

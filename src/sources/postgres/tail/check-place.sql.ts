@@ -1,5 +1,5 @@
+import { LIFE } from "../../../postgres/server-life.ts";
 import type { Difference } from "./difference.ts";
-import { LIFE } from "./life.ts";
 import { snapshotLiteral } from "./tail-scope.ts";
 
 /** Whether the server has come as far as the place says, where it is now, and its life. */

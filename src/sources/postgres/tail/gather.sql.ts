@@ -1,4 +1,4 @@
-import { LIFE } from "./life.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import { armsOf, columnsSql, filterConditions, fromSql, type TailScope } from "./tail-scope.ts";
 import type { Stretch } from "./tail-stretch.ts";
 

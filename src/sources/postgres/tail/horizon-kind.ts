@@ -1,11 +1,11 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
 import { RelayError } from "../../../core/errors.ts";
 import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import type { Checkpoint, LogKind, LogPlace, PassRequest } from "../log/log-kind.ts";
 import { readPlace, writePlace } from "./checkpoint-text.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
 import { HorizonPass } from "./horizon-pass.ts";
-import { LIFE } from "./life.ts";
 import { openWritersSql } from "./open-writers.sql.ts";
 import { TableLog, type TableLogOptions } from "./table-log.ts";
 import { readTailShape, type TailShape } from "./tail-shape.ts";

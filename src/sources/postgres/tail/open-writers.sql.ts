@@ -1,4 +1,4 @@
-import { LIFE } from "./life.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import type { TailShape } from "./tail-shape.ts";
 
 /**

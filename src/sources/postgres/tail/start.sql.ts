@@ -1,5 +1,5 @@
 import { quoteLiteral } from "../../../postgres/identifiers.ts";
-import { LIFE } from "./life.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import { type TailScope, tableSql } from "./tail-scope.ts";
 
 /** Now as a snapshot, the first position that was written at a time or later (null without one), the server's life. */

@@ -1,12 +1,12 @@
 import { RelayError } from "../../../core/errors.ts";
 import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
+import { LIFE } from "../../../postgres/server-life.ts";
 import type { Checkpoint, LogKind, LogPlace, PassRequest } from "../log/log-kind.ts";
 import { checkPlaceSql } from "./check-place.sql.ts";
 import { checkTableSql } from "./check-table.sql.ts";
 import { readPlace, writePlace } from "./checkpoint-text.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
 import { horizonKind } from "./horizon-kind.ts";
-import { LIFE } from "./life.ts";
 import { probeTailSql } from "./probe-tail.sql.ts";
 import { TableLog, type TableLogOptions } from "./table-log.ts";
 import { TailPass } from "./tail-pass.ts";
