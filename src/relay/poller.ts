@@ -3,6 +3,7 @@ import { InFlightSet } from "../core/in-flight.ts";
 import { rotated } from "../core/rotated.ts";
 import type { ClaimedEvent, LaneState, Run } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
+import { IdlePace } from "./idle-pace.ts";
 import type { Lane } from "./lane.ts";
 import { isAsLeft, strayed } from "./lane-check.ts";
 import { Waker } from "./waker.ts";
@@ -18,9 +19,6 @@ const STALL_MS = 100;
  * settled meanwhile would stay in the way of every look. Sooner when others wait for its connection.
  */
 const ROOM_WAIT_MS = 1_000;
-/** Idle pauses are longer by up to this share, so that many relays do not ask in step. */
-const IDLE_SPREAD = 0.7;
-const IDLE_SHARE = 0.05; // of the time, for looking when there is nothing
 
 interface OpenRun {
   readonly number: number;
@@ -43,12 +41,12 @@ export class Poller {
   readonly #context: PipelineContext;
   readonly #lanes: () => readonly Lane[];
   readonly #waker: Waker;
+  readonly #pace: IdlePace;
   readonly #isInFlight = (id: string): boolean => this.inFlight.has(id);
   #runNumber = 0;
   #open: OpenRun | null = null;
   #runEndedMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<unknown> | null = null;
-  #idleMs = 0;
   #rounds = 0;
   #atRest = false;
   /** Raised by all news, so that a look that began before it does not conclude that nothing waits. */
@@ -60,6 +58,7 @@ export class Poller {
     this.#context = context;
     this.#lanes = lanes;
     this.#waker = new Waker(context.clock);
+    this.#pace = new IdlePace(context);
   }
 
   /** The first run whose snapshot is younger than now. */
@@ -85,7 +84,7 @@ export class Poller {
 
   /** Like wake, for news that no one else told: the pause between polls starts anew. */
   expectEvents(): void {
-    this.#idleMs = 0;
+    this.#pace.reset();
     this.#atRest = false;
     this.#news += 1;
     this.#waker.wake();
@@ -152,32 +151,18 @@ export class Poller {
     // Lanes that read together share the reading; so those that are ready wait a little for the others.
     const waitMs = this.#runEndedMs + STALL_MS - startedMs;
     if (waitMs > 0 && this.#lanes().some((lane) => lane.isOpen && !lanes.includes(lane))) return waitMs;
-    const isQuiet = this.#idleMs > 0;
-    if (isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
+    if (this.#pace.isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
       this.#atRest = lanes.length === this.#lanes().length && news === this.#news;
-      return this.#rest(startedMs);
+      return this.#pace.pauseAfter(startedMs);
     }
     if (this.#stopped || this.#isPaused) return timing.pollIntervalMs;
     // While the source was asked, claimed events may have gone on their way back to it.
     const ready = lanes.filter(hasRoomForRun);
     if (ready.length === 0) return timing.pollBusyMs;
     const run = await this.#oneRun(ready);
-    if (run.claimed === 0) return this.#rest(startedMs);
-    this.#idleMs = 0;
+    if (run.claimed === 0) return this.#pace.pauseAfter(startedMs);
+    this.#pace.reset();
     return timing.pollBusyMs;
-  }
-
-  /**
-   * Nothing found: the pauses grow to the poll interval, and looking costs no more than its share of the time, which it
-   * comes down to step by step: one slow look in the midst of traffic is no reason for a long pause.
-   */
-  #rest(startedMs: number): number {
-    const { pollBusyMs, pollIntervalMs } = this.#context.timing;
-    this.#idleMs = Math.min(pollIntervalMs, Math.max(pollBusyMs, this.#idleMs * 2));
-    const shareMs = (this.#now() - startedMs) / IDLE_SHARE;
-    if (this.#idleMs < pollIntervalMs) return Math.max(this.#idleMs, Math.min(2 * this.#idleMs, shareMs));
-    const spreadMs = IDLE_SPREAD * pollIntervalMs * this.#context.random.next();
-    return Math.max(pollIntervalMs + spreadMs, Math.min(10 * pollIntervalMs, shareMs));
   }
 
   async #oneRun(lanes: readonly Lane[]): Promise<OpenRun> {
