@@ -38,20 +38,6 @@ test("H1 an outage in between clears an event of the suspicion", () => {
   assert.equal(book.failed(bad, null), "everyone");
 });
 
-test("H1 a suspect stays one when it is all that is left to send, until somebody else fails", () => {
-  const book = new BlameBook();
-  book.failed(bad, null);
-  deliver(book, 5);
-  assert.deepEqual(
-    [book.failed(bad, null), book.failed(bad, null), book.failed(bad, null)],
-    ["suspect", "suspect", "event"],
-  );
-  book.failed(other(1), null);
-  assert.equal(book.failed(bad, null), "everyone");
-  const untried = { pipeline: "p", id: "alone" };
-  assert.deepEqual([book.failed(untried, null), book.failed(untried, null)], ["everyone", "everyone"]);
-});
-
 test("H1 other suspects say nothing about the destination", () => {
   const book = new BlameBook();
   const blames: string[] = [];

@@ -102,10 +102,8 @@ function nameOf({ pipeline, id }: Suspect): string {
   return `${pipeline}\n${id}`;
 }
 
-/** One that was lonely before stays so while nothing happens: it may be all that is left to send. */
-function isLonely({ delivered, failed, lonely, traffic }: Suspicion): boolean {
-  const others = traffic.failed - failed;
-  return traffic.delivered - delivered > DELIVERED_PER_FAILURE * others || (lonely > 0 && others === 0);
+function isLonely({ delivered, failed, traffic }: Suspicion): boolean {
+  return traffic.delivered - delivered > DELIVERED_PER_FAILURE * (traffic.failed - failed);
 }
 
 function forgetFirst(map: Map<string, unknown>): void {
