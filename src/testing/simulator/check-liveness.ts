@@ -101,7 +101,11 @@ function idleCallsMax({ scenario, slots, world }: Simulation): number {
   // Followers of an event that is tried for ever are seen by every run, in pages that may hold a single one.
   // Claims are renewed, and those of dead relays looked for, eight times in their lease.
   const ofClaims = scenario.durableClaims ? scenario.routes.length * 16 * perSecond(scenario.claimLeaseMs) : 0;
-  return slots.length * (perProcess + ofClaims) + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
+  // A lane that stands still for a person is looked at again and again.
+  const mayHalt =
+    scenario.rates.failover !== undefined && scenario.brokers.some(({ transactions }) => transactions !== null);
+  const ofHalted = mayHalt ? scenario.lanes * 10 * perSecond(scenario.timing.backoffMaxMs) : 0;
+  return slots.length * (perProcess + ofClaims + ofHalted) + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
 }
 
 /** Each process sends one probe in the circuit's longest pause; to fence a lane for it takes a few requests. */
@@ -113,7 +117,7 @@ function outageRequestsMax({ scenario, slots }: Simulation): number {
 export function checkFlow(simulation: Simulation): void {
   const { scenario, world } = simulation;
   const { history } = world;
-  if (!scenario.isCalm) return;
+  if (!scenario.isCalm || scenario.outage !== null) return;
   const badKeys = new Set(history.written.filter(({ fate }) => fate.kind !== "fine").map(({ key }) => key));
   const refused = new Set(
     history.sends
