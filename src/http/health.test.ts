@@ -24,6 +24,10 @@ test("H1 A20 what the database quotes of a row is not shown by health, which is 
     ],
     ["settling failed: Key (id)=(cust-7) is not present", "failed: Key (...) is not present"],
     ['settling failed: value "cust-7" is out of range for type integer', 'value "..." is out of range'],
+    [
+      "2 delivered events cannot be marked. Ids: a) [x], cust-7 [ROW_UNMARKED] Remove it",
+      "marked. [ROW_UNMARKED] Remove",
+    ],
   ];
   for (const [reason = "", shown = ""] of reasons) {
     const broken = [{ pipeline: "b.outbox->kafka", code: "DATABASE_REFUSED", reason } as const];

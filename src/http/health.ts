@@ -51,13 +51,14 @@ export interface Readiness {
   readonly checks: { readonly database: string; readonly loops: string };
 }
 
-/** What PostgreSQL quotes of a row. Health is open to everybody, and shows no value of an event. */
+/** What PostgreSQL quotes of a row, and the ids that ROW_UNMARKED gives. Health is open to everybody, and shows no value of an event. */
 function withoutValues(reason: string): string {
   return reason
     .replaceAll(/(invalid input (?:syntax|value) for [^:"]{1,100}: )"[^"]*"/g, '$1"..."')
     .replaceAll(/(?<=\bvalue )"[^"]*"(?= is out of range)/g, '"..."')
     .replaceAll(/Key \([^)]*\)=\([^)]*\)/g, "Key (...)")
-    .replaceAll(/Failing row contains \(.*?\)/gs, "Failing row contains (...)");
+    .replaceAll(/Failing row contains \(.*?\)/gs, "Failing row contains (...)")
+    .replaceAll(/ Ids: .*?(?= \[ROW_UNMARKED\])/gs, "");
 }
 
 const POLL_AGE_MAX_MS = 30_000;

@@ -61,10 +61,12 @@ export class UnmarkedRows {
     const count = this.#refused.length;
     const examples = this.#refused.slice(0, EXAMPLES).join(", ");
     const what = [
-      `${count} delivered ${count === 1 ? "event" : "events"} of ${name} cannot be marked in the table (${examples}):`,
+      `${count} delivered ${count === 1 ? "event" : "events"} of ${name} cannot be marked in the table:`,
       "the update that marks them changes no row or is undone.",
       "Usual causes: a trigger on UPDATE that returns NULL or resets the column, row-level security without an UPDATE policy for the relay's role.",
       this.areTooMany ? `Lane ${this.#lane} sends nothing new until they are marked.` : "Other events are delivered.",
+      // Last, where the health can cut them off.
+      `Ids: ${examples}`,
     ];
     return new RelayError("ROW_UNMARKED", what.join(" "));
   }
