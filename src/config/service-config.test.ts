@@ -59,7 +59,7 @@ test("A14 the PG variables do instead of an address, and fill what it leaves ope
   assert.equal(filled.database.url, "postgres://me:a%2Fb@db/shop");
 });
 
-test("H1 several hosts of the database are named in the address or in PGHOST, a wrong one is told", () => {
+test("H1 several hosts of the database are named in the address or in PGHOST; a wrong attribute is reported", () => {
   const hosts = [{ host: "one", port: 5_433 }, { host: "two" }];
   const { database } = configFromEnvironment({ ...BASE, DATABASE_URL: "postgres://me@one:5433,two/shop" });
   assert.deepEqual([database.hosts, database.targetSession], [hosts, "read-write"]);

@@ -66,7 +66,7 @@ export class HostPool extends pg.Pool {
     this.#target = target;
   }
 
-  /** The server is gone or became a standby: the next connection looks for another. */
+  /** The server is gone or became a standby: the next connection searches the hosts again. */
   lookAgain(): void {
     this.#isChosen = false;
   }

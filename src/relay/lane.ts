@@ -116,7 +116,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#brake.isOn ? 0 : this.#free;
   }
 
-  /** How many held events it takes now: half of its places at most, or those that fail for ever would take them all. */
+  /** How many held events it takes now: at most half of its places, or events that always fail would fill them all. */
   get headRoom(): number {
     if (this.#brake.isOn) return this.#free;
     return Math.max(0, Math.min(this.#free, Math.max(1, Math.floor(this.#claimMax / 2)) - this.holds.beingTried));

@@ -347,7 +347,7 @@ export class Poller {
     return this.#context.destination.isOpen ? Math.min(room, lane.hasWaiting ? 0 : 1) : room;
   }
 
-  /** Those for which there is no room do not count: they would keep it awake until there is. */
+  /** Lanes without room do not count: a due event there would make the poller ask the source every millisecond. */
   #untilNextHeadMs(): number {
     const { destination, timing } = this.#context;
     if (this.#isPaused || destination.admission().admits === "none") return timing.pollIntervalMs;

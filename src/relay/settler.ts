@@ -197,7 +197,7 @@ export class Settler {
   async #settleGathered(): Promise<void> {
     const max = this.#context.limits.settleEventsMax;
     const handedBack = takeFront(this.#handedBack, max);
-    // What is handed back and claimed anew was not sent again.
+    // A claim that is handed back and made again was not sent again.
     const isNoteDue = this.#sendNote === "due" || (this.#hasNoted && handedBack.length > 0);
     const sending = isNoteDue ? this.#claims.sentIds().filter((id) => !handedBack.includes(id)) : null;
     if (this.#sendNote === "due") this.#sendNote = "none";

@@ -34,7 +34,7 @@ export function checkBraked({ scenario, slots, world }: Simulation): void {
     for (const { lane, owner } of lanes.values()) {
       const burdens = [...holds.values()].filter((hold) => hold.lane === lane && isBurden(hold)).length;
       const slot = slots.find(({ process }) => process !== null && process.name === instances.get(owner ?? "")?.name);
-      // A lane that its owner has given up and is about to take again is told with the taking.
+      // An owner that gave the lane up and is about to take it again reports it then.
       const ownedCount = [...lanes.values()].filter((other) => other.owner === owner).length;
       const isOwned = slot !== undefined && slot.condition.lanesOf(name) === ownedCount;
       if (isOwned && burdens >= max && !told.has(`${name} ${lane}`) && !broken.has(name)) {
