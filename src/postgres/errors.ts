@@ -46,7 +46,7 @@ const SOCKET_ERRORS = new Set([
 
 /** Messages of the driver that come without a code. */
 const CONNECTION_LOST =
-  /connection terminated|connection ended|not queryable|client was closed|client has encountered a connection error|query read timeout|pool after calling end|socket/i;
+  /connection terminated|connection ended|not queryable|client was closed|client has encountered a connection error|query read timeout|pool after calling end|accepts writes|socket/i;
 const POOL_EXHAUSTED = /timeout exceeded when trying to connect/i;
 
 /** The one place where errors of the driver become errors of the relay. */

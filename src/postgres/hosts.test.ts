@@ -52,6 +52,13 @@ test("H1 of several hosts the one that takes writes is used by every connection,
     assert.equal(Number(port?.[0]), standby.port, "any takes the first that answers");
     await servers.caughtUp();
     await servers.kill();
+    await until("the health can say that only a standby is left", () =>
+      write(2).then(
+        () => false,
+        (error: unknown) =>
+          isRelayError(error, "DATABASE_UNREACHABLE") && /accepts writes: .* is a standby/.test(error.message),
+      ),
+    );
     await servers.promote();
     await until("the promoted one is found", () =>
       write(2).then(

@@ -147,7 +147,7 @@ async function probe(config: pg.ClientConfig, target: TargetSession): Promise<vo
     if (target === "any") return;
     const { rows } = await client.query<[unknown]>({ text: "select pg_catalog.pg_is_in_recovery()", rowMode: "array" });
     if (String(rows[0]?.[0]).startsWith("t")) {
-      throw new StandbyError(`Connection terminated: ${client.host}:${client.port} is a standby and takes no writes`);
+      throw new StandbyError(`no host of the database accepts writes: ${client.host}:${client.port} is a standby`);
     }
   } finally {
     await client.end().catch(() => {});
