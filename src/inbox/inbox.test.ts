@@ -21,7 +21,7 @@ after(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** What a consumer does with a message, in a transaction of its own. */
+/** Consumes a message in a transaction of its own. */
 async function consume(message: string, end: "commit" | "rollback" = "commit"): Promise<number | undefined> {
   const client = await pool.connect();
   try {
@@ -80,7 +80,7 @@ test("F5 the inbox refuses to work outside a transaction", async () => {
   const client = await pool.connect();
   await assert.rejects(inbox.accept(client, "m5"), { code: "TRANSACTION_MISSING" });
   client.release();
-  // @ts-expect-error a pool is no transaction
+  // @ts-expect-error a pool is not a transaction
   await assert.rejects(inbox.accept(pool, "m5"), { code: "TRANSACTION_MISSING" });
   await assert.rejects(inbox.accept(client, ""), { code: "EVENT_INVALID" });
 });

@@ -2,29 +2,32 @@ import { RelayError } from "../core/errors.ts";
 import { parseTableName, quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
 import { sessionOf, type TransactionHandle } from "../postgres/transaction-handle.ts";
 
+/** Options of `createInbox`. */
 export interface InboxOptions {
-  /** `schema.table`, made by `inboxTableSql`. */
+  /** `schema.table`, created by `inboxTableSql`. */
   readonly table: string;
-  /** Who consumes: one table serves several, and each gets every message once. */
+  /** Name of the consumer: one table serves several, and each gets every message once. */
   readonly consumer?: string;
 }
 
+/** Deduplicates messages in the consumer's own database. */
 export interface Inbox {
   /**
-   * Notes the message in the consumer's transaction: true the first time, false when it took effect before. While
-   * another transaction has it under way, this waits for its end. Rejects with TRANSACTION_MISSING outside one.
+   * Records the message in the consumer's transaction: true the first time, false when a committed transaction recorded
+   * it before. While another transaction is recording it, waits for that transaction's end. Rejects with
+   * TRANSACTION_MISSING outside one.
    */
   accept(handle: TransactionHandle, messageId: string): Promise<boolean>;
-  /** Does the work unless the message took effect before; then the answer is undefined. */
+  /** Runs the work unless the message took effect before; then it resolves to undefined. */
   once<Result>(handle: TransactionHandle, messageId: string, work: () => Promise<Result>): Promise<Result | undefined>;
-  /** Forgets messages that are older, at most `rowsMax` in one call, and tells how many. */
+  /** Deletes older messages, at most `rowsMax` per call, and returns how many. */
   prune(handle: TransactionHandle, olderThanMs: number, rowsMax?: number): Promise<number>;
 }
 
 const DEFAULT_CONSUMER = "default";
 const PRUNE_ROWS_MAX = 10_000;
 
-/** What every destination hands over as the event's id makes a second delivery do nothing. */
+/** Makes a repeated delivery have no effect, by the event's id that every destination passes on. */
 export function createInbox(options: InboxOptions): Inbox {
   const table = quoteTable(parseTableName(options.table));
   const consumer = options.consumer ?? DEFAULT_CONSUMER;
@@ -32,17 +35,20 @@ export function createInbox(options: InboxOptions): Inbox {
 
   async function accept(handle: TransactionHandle, messageId: string): Promise<boolean> {
     if (typeof messageId !== "string" || messageId === "" || messageId.includes("\0")) {
-      throw new RelayError("EVENT_INVALID", "The message's id is no text, so it cannot be told from others");
+      throw new RelayError(
+        "EVENT_INVALID",
+        "The message id is empty or not a text, so duplicates cannot be detected. Pass the event's id",
+      );
     }
     const session = sessionOf(handle);
     await session.requireTransaction(probe);
-    const rows = await session.rows(
+    const accepted = await session.column(
       (place) => `insert into ${table} (consumer, message_id) values (${place(1)}::text, ${place(2)}::text)
 on conflict do nothing returning 1 as accepted`,
       [consumer, messageId],
     );
-    if (session.isStillOpen()) return rows.length > 0;
-    throw new RelayError("TRANSACTION_MISSING", "The transaction ended before the message was noted");
+    if (session.isStillOpen()) return accepted.length > 0;
+    throw new RelayError("TRANSACTION_MISSING", "The transaction ended before the message was recorded");
   }
 
   async function once<Result>(handle: TransactionHandle, messageId: string, work: () => Promise<Result>) {
@@ -51,7 +57,7 @@ on conflict do nothing returning 1 as accepted`,
 
   async function prune(handle: TransactionHandle, olderThanMs: number, rowsMax = PRUNE_ROWS_MAX): Promise<number> {
     const session = sessionOf(handle);
-    const [row] = await session.rows(
+    const [pruned] = await session.column(
       (place) => `with old as (
   delete from ${table} where (consumer, message_id) in (
     select consumer, message_id from ${table}
@@ -61,13 +67,13 @@ on conflict do nothing returning 1 as accepted`,
 select pg_catalog.count(*)::int as pruned from old`,
       [consumer, String(olderThanMs), String(rowsMax)],
     );
-    return Number(row?.pruned ?? 0);
+    return Number(pruned ?? 0);
   }
 
   return { accept, once, prune };
 }
 
-/** For a migration of the consumer's own; running it twice changes nothing. */
+/** SQL for a migration of the consumer; running it twice changes nothing. */
 export function inboxTableSql(table: string): string {
   const name = parseTableName(table);
   const quoted = quoteTable(name);

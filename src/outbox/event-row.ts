@@ -6,21 +6,21 @@ import type { NewEvent } from "./new-event.ts";
 import type { OutboxTable, TableColumn } from "./outbox-table.ts";
 import type { TraceContext } from "./trace-context.ts";
 
-/** Values by the name of their column. */
+/** Values by column name. */
 type EventRow = Record<string, unknown>;
 
 interface RowContext {
   readonly table: OutboxTable;
   readonly limits: EventLimits;
   readonly newId: () => string;
-  /** Of the active span; an event's own wins. */
+  /** Context of the active span; an event's own has priority. */
   readonly trace: TraceContext | null;
 }
 
-/** Pure but for the new id. Throws EVENT_INVALID. */
+/** Builds the row of an event. Pure except for a new id. Throws EVENT_INVALID. */
 export function eventRow(event: NewEvent, context: RowContext): EventRow {
   const { table } = context;
-  if (typeof event !== "object" || event === null) throw invalid(event, "it is no object");
+  if (typeof event !== "object" || event === null) throw invalid(event, "it is not an object");
   const type = checkedText(event, "type", event.type, table.type ?? undefined);
   if (type === "") throw invalid(event, "type is empty");
   const row: EventRow = {};
@@ -42,10 +42,10 @@ type Put = (column: TableColumn, value: unknown) => void;
 
 function putId(event: NewEvent, { table: { id }, newId }: RowContext, put: Put): void {
   if (!id.isSequence) put(id, checkedText(event, "id", event.id ?? newId(), id));
-  else if (event.id !== undefined) throw invalid(event, `it has an id, and the database makes those in ${id.name}`);
+  else if (event.id !== undefined) throw invalid(event, `it has an id, but the database generates ids in ${id.name}`);
 }
 
-/** Correlation id and trace context have columns of their own, or are headers. */
+/** Correlation id and trace context go to columns of their own, or to the headers. */
 function putHeaders(event: NewEvent, { table, limits, trace }: RowContext, put: Put): void {
   const headers: Record<string, string> = { ...checkedHeaders(event, event.headers ?? {}, limits) };
   if (event.correlationId != null) {
@@ -73,7 +73,7 @@ function putTrace(
     if (tracestate !== undefined) headers.tracestate = tracestate;
     return;
   }
-  // Nobody asked for the active span's context, so a table without a place for it is no fault.
+  // The active span's context is optional, so a table without a column for it is no error.
   if (table.traceparent === null && event.traceparent === undefined) return;
   put(place(event, "traceparent", table.traceparent, table), traceparent);
   if (tracestate !== undefined && table.tracestate !== null) put(table.tracestate, tracestate);
@@ -83,35 +83,36 @@ function hasTrace(headers: Headers): boolean {
   return Object.keys(headers).some((name) => name.toLowerCase() === "traceparent");
 }
 
-/** What the application gave must arrive: it is never left out for lack of a column. */
+/** A value from the application must be stored: without a column for it the event is refused. */
 function place(event: NewEvent, what: string, column: TableColumn | null, table: OutboxTable): TableColumn {
   if (column !== null) return column;
   throw invalid(event, `it has ${what}, and ${displayTable(table.name)} has no column for it`);
 }
 
-/** In a table whose intent tells the type and is all there is. */
+/** For tables whose intent contains the type and the payload. */
 function intentOf(event: NewEvent, type: string, { payload: column }: OutboxTable): object {
   const { payload } = event;
   if (typeof payload !== "object" || payload === null || Array.isArray(payload) || payload instanceof Uint8Array) {
-    throw invalid(event, `its payload must be an object: ${column.name} holds it together with the type`);
+    throw invalid(event, `its payload must be an object: ${column.name} stores it together with the type`);
   }
   if ("type" in payload && payload.type !== type) {
-    throw invalid(event, "its payload has another type than the event, and the intent has room for one");
+    throw invalid(event, "its payload has another type than the event, but the intent can store only one");
   }
   return { type, ...payload };
 }
 
 function further(event: NewEvent, table: OutboxTable, name: string, row: EventRow): TableColumn {
   const column = table.columns.get(name);
-  if (column === undefined) throw invalid(event, `columns names ${name}, which ${displayTable(table.name)} has not`);
-  if (column.isGenerated) throw invalid(event, `columns names ${name}, which the database makes`);
+  if (column === undefined)
+    throw invalid(event, `columns names ${name}, which ${displayTable(table.name)} does not have`);
+  if (column.isGenerated) throw invalid(event, `columns names ${name}, which the database generates`);
   if (Object.hasOwn(row, name)) throw invalid(event, `columns names ${name}, which the event itself fills`);
   if (isJson(column))
-    throw invalid(event, `columns names ${name}, which is ${column.baseType}: give texts and numbers`);
+    throw invalid(event, `columns names ${name}, which is ${column.baseType}: only texts and numbers are supported`);
   return column;
 }
 
-/** The columns that any of the rows fills. Throws EVENT_INVALID for a row without a value that the table insists on. */
+/** The columns that any of the rows fills. Throws EVENT_INVALID when a row lacks a required value. */
 export function columnsOf(table: OutboxTable, events: readonly NewEvent[], rows: readonly EventRow[]): string[] {
   const used = new Set(rows.flatMap((row) => Object.keys(row)));
   for (const column of table.columns.values()) {
@@ -120,7 +121,7 @@ export function columnsOf(table: OutboxTable, events: readonly NewEvent[], rows:
     const lacking = rows.findIndex((row) => row[column.name] == null);
     if (lacking < 0) continue;
     const where = displayTable(table.name);
-    throw invalid(events[lacking]!, `it has no value for ${column.name}, which ${where} insists on`);
+    throw invalid(events[lacking]!, `it has no value for ${column.name}, which ${where} requires`);
   }
   return [...used];
 }

@@ -1,5 +1,19 @@
 export { isRelayError, RelayError } from "../core/errors.ts";
-export type { TransactionHandle } from "../postgres/transaction-handle.ts";
+export type {
+  DrizzleTransaction,
+  KnexTransaction,
+  KyselyTransaction,
+  MikroOrmEntityManager,
+  PgTransaction,
+  PostgresJsTransaction,
+  PrismaTransaction,
+  SequelizeTransaction,
+  TransactionHandle,
+  TypeOrmEntityManager,
+  TypeOrmQueryRunner,
+} from "../postgres/transaction-handle.ts";
+export type { AnyEvents, EventOf } from "./event-map.ts";
+export type { EventSchemas, StandardSchema } from "./event-schemas.ts";
 export type { NewEvent } from "./new-event.ts";
 export { createOutbox, type Outbox, type OutboxOptions } from "./outbox.ts";
 export { outboxTableSql } from "./table-sql.ts";

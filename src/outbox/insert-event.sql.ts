@@ -2,7 +2,7 @@ import { quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
 import type { Statement } from "../postgres/transaction-handle.ts";
 import { type OutboxTable, ROW_PLACE } from "./outbox-table.ts";
 
-/** Writes one event, a parameter for each column: planned in half the time of the statement for many. */
+/** Inserts one event, one parameter per column: planned in half the time of the statement for many. */
 export function insertEvent(table: OutboxTable, columns: readonly string[]): Statement {
   const fixed = [...table.fixed].filter(([name]) => !columns.includes(name));
   const targets = [...columns, ...fixed.map(([name]) => name)].map(quoteIdentifier).join(", ");
@@ -16,7 +16,7 @@ returning 1 as written`;
   };
 }
 
-/** An explicit cast to a short column would cut a text off; the assignment fails instead. */
+/** A cast to a short column would silently truncate a text; the assignment without one fails instead. */
 function castTo(type: string): string {
   return type.startsWith("character") || type === "text" ? "" : `::${type}`;
 }

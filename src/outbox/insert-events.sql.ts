@@ -3,8 +3,8 @@ import type { Statement } from "../postgres/transaction-handle.ts";
 import type { OutboxTable } from "./outbox-table.ts";
 
 /**
- * Writes events in the order in which they stand in the parameter, a JSON array of objects by column; those whose id is
- * there already change nothing. One parameter, so that all handles bind it alike and the plan never changes.
+ * Inserts events in the order of the parameter, a JSON array of objects by column; ids that exist change nothing. One
+ * parameter, so that all handles bind it alike and the plan never changes.
  */
 export function insertEvents(table: OutboxTable, columns: readonly string[]): Statement {
   const names = columns.map(quoteIdentifier);
@@ -23,7 +23,10 @@ with added as (
 select pg_catalog.count(*)::int as written from added`;
 }
 
-/** As a text inside the JSON: read as JSON of its own, an escaped zero character in it would be refused. */
+/**
+ * The JSON payload travels as a text inside the JSON parameter: parsed as nested JSON, an escaped zero character in it
+ * would be refused.
+ */
 function isJsonPayload({ payload }: OutboxTable, name: string): boolean {
   return payload.name === name && /^jsonb?$/.test(payload.baseType);
 }

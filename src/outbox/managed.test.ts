@@ -64,7 +64,7 @@ for (const version of [15, 18] as const) {
       });
     }
 
-    test("F5 D9 INSERT alone is the right that a writer needs", async () => {
+    test("F5 D9 a writer needs only the right INSERT", async () => {
       await client.query(`create role scribe; grant usage on schema texts to scribe;
         grant insert on texts.outbox to scribe`);
       await client.query("begin");
@@ -79,7 +79,7 @@ for (const version of [15, 18] as const) {
       await client.query("rollback");
     });
 
-    test("F5 D9 a partition without the unique index is told before anything is written twice", async () => {
+    test("F5 D9 a partition without the unique index is reported before an event is written twice", async () => {
       await client.query(
         managedTableSql({
           table: { schema: "lax", table: "outbox" },

@@ -1,14 +1,14 @@
 import type { Headers } from "../core/event.ts";
 
 /** An event as the application writes it. */
-export interface NewEvent {
-  /** Decides the topic, subject or routing key, unless a route says otherwise. */
-  readonly type: string;
+export interface NewEvent<Type extends string = string, Payload = unknown> {
+  /** Selects the topic, subject or routing key, unless a route overrides it. */
+  readonly type: Type;
   /** The unit of order, usually the aggregate's id. */
   readonly key?: string | null | undefined;
-  /** A text or bytes are sent as they are; anything else as its JSON. */
-  readonly payload: unknown;
-  /** The idempotency key. Writing one twice changes nothing. Absent: a new UUID, version 7. */
+  /** A text or bytes are sent unchanged; anything else as its JSON. */
+  readonly payload: Payload;
+  /** The idempotency key: writing it again changes nothing. Absent: a new UUID, version 7. */
   readonly id?: string | undefined;
   readonly headers?: Headers | undefined;
   readonly correlationId?: string | null | undefined;

@@ -14,46 +14,50 @@ import {
 import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../postgres/identifiers.ts";
 import { isManagedOutbox, MANAGED_COLUMNS } from "../postgres/managed/managed-names.ts";
 
+/** A column of an outbox table. */
 export interface TableColumn extends ColumnInfo {
   readonly isRequired: boolean;
   readonly isGenerated: boolean;
   readonly hasDefault: boolean;
 }
 
-/** What the catalogue tells of a table. */
+/** What the catalogue contains on a table. */
 export interface TableFacts {
   readonly role: string;
   readonly mayUse: boolean;
   readonly mayInsert: boolean;
-  /** Columns that a unique index of their own covers. */
+  /** Columns with a unique index on that column alone. */
   readonly unique: readonly string[];
-  /** Columns that a unique index of their own covers in every partition. */
+  /** Columns with such an index in every partition. */
   readonly uniqueInParts: readonly string[];
   readonly columns: readonly TableColumn[];
 }
 
-/** Where each part of an event goes. Null: the table has no place for it. */
+/** Where each part of an event is stored. Null: the table has no column for it. */
 export interface OutboxTable {
   readonly name: TableName;
   readonly columns: ReadonlyMap<string, TableColumn>;
   readonly id: TableColumn;
-  /** What an insert does with an id that is there already. */
+  /** The insert's clause for an id that exists already. */
   readonly conflict: string;
-  /** Null where the intent alone tells it. */
+  /** Null where only the intent contains it. */
   readonly type: TableColumn | null;
   readonly key: TableColumn | null;
   readonly payload: TableColumn;
-  /** The column that tells the type, where no other does. It may be that of the payload. */
+  /** The column that contains the type, without a type column. May equal the payload's. */
   readonly intent: TableColumn | null;
   readonly headers: TableColumn | null;
   readonly correlationId: TableColumn | null;
   readonly traceparent: TableColumn | null;
   readonly tracestate: TableColumn | null;
-  /** Columns that are the same for every row, with their SQL. */
+  /** Columns with the same SQL for every row. */
   readonly fixed: ReadonlyMap<string, string>;
 }
 
-/** Pure. Throws GRANT_MISSING, COLUMN_MISSING or COLUMN_MISTYPED: before a statement fails and the transaction with it. */
+/**
+ * Pure. Throws GRANT_MISSING, COLUMN_MISSING or COLUMN_MISTYPED before a statement could fail and abort the
+ * transaction.
+ */
 export function outboxTableOf(name: TableName, facts: TableFacts, given: ColumnNames): OutboxTable {
   requireGrants(name, facts);
   const isManaged = isManagedOutbox(facts.columns.map((column) => column.name));
@@ -93,7 +97,7 @@ export function outboxTableOf(name: TableName, facts: TableFacts, given: ColumnN
 
 type Find = (role: "status" | "nextAttemptAt", fits: (column: ColumnInfo) => boolean) => TableColumn | null;
 
-/** As the source sees it: beside flags alone a status is something of the table's own. */
+/** As the source reads it: beside plain flags, a status column belongs to the application. */
 function statusOf({ columns }: TableFacts, find: Find): TableColumn | null {
   const hasFlags = columns.some(({ name }) => FLAGS.has(name));
   return hasFlags && find("nextAttemptAt", isTimestamp) === null ? null : find("status", isText);
@@ -109,8 +113,8 @@ function requireGrants(name: TableName, { role, mayUse, mayInsert }: TableFacts)
 }
 
 /**
- * Without a unique index nothing would keep an event from being written twice. An id that the database makes is new
- * anyway. A table that is partitioned by time has the index in each partition, and then it cannot be named.
+ * Without a unique index an event could be written twice. An id that the database generates is always new. A table
+ * partitioned by time has the index per partition, so it cannot be named in the clause.
  */
 function conflictOf(name: TableName, { unique, uniqueInParts }: TableFacts, id: TableColumn): string {
   if (id.isSequence) return "";
@@ -121,13 +125,13 @@ function conflictOf(name: TableName, { unique, uniqueInParts }: TableFacts, id: 
   throw new RelayError("COLUMN_MISSING", what);
 }
 
-/** The row's place within the statement. */
+/** The row's ordinal within the statement. */
 export const ROW_PLACE = 'e."#"';
 const ROW_TIME = `pg_catalog.statement_timestamp() + ${ROW_PLACE} * interval '1 microsecond'`;
 
 /**
- * The time is given, not left to the default: `now()` is the start of the transaction, which can contradict the order
- * of locks, and rows of one statement must differ. A row takes longer to insert than the microsecond that it is given.
+ * The time is set explicitly: `now()` is the start of the transaction, which can contradict the order of locks, and
+ * rows of one statement must differ. Inserting a row takes longer than the microsecond between them.
  */
 function fixedColumns(
   columns: readonly TableColumn[],
@@ -149,7 +153,7 @@ function fixedColumns(
   );
 }
 
-/** A timestamp without time zone is taken for UTC. */
+/** A timestamp without time zone stores UTC. */
 function inColumn({ baseType }: TableColumn, time: string): string {
   return baseType === "timestamp with time zone" ? time : `(${time}) at time zone 'UTC'`;
 }
@@ -158,7 +162,7 @@ const COUNTERS: ReadonlySet<string> = new Set(CANDIDATES.attempts);
 const FLAGS: ReadonlySet<string> = new Set(FLAG_CANDIDATES);
 const TIMES: ReadonlySet<string> = new Set(["available_at", "updated_at", ...CANDIDATES.nextAttemptAt]);
 
-/** What a waiting row says of itself where the table insists on a value and has no default. */
+/** The initial state of a row in columns that are required and have no default. */
 function initialValue(column: TableColumn): string | undefined {
   if (!column.isRequired) return undefined;
   if (COUNTERS.has(column.name) && isInteger(column)) return "0";

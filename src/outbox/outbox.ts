@@ -9,7 +9,9 @@ import {
   sessionOf,
   type TransactionHandle,
 } from "../postgres/transaction-handle.ts";
+import type { AnyEvents, EventOf } from "./event-map.ts";
 import { columnsOf, eventRow } from "./event-row.ts";
+import { checkSchemas, type EventSchemas, validated } from "./event-schemas.ts";
 import { insertEvent } from "./insert-event.sql.ts";
 import { insertEvents } from "./insert-events.sql.ts";
 import type { NewEvent } from "./new-event.ts";
@@ -18,50 +20,59 @@ import { readTable } from "./read-table.sql.ts";
 import { activeTrace, type TraceContext } from "./trace-context.ts";
 import { uuidV7 } from "./uuid-v7.ts";
 
-export interface OutboxOptions {
-  /** `schema.table`, the one that the relay reads. */
+/** Options of `createOutbox`. */
+export interface OutboxOptions<Events extends object = AnyEvents> {
+  /** `schema.table`, the table that the relay reads. */
   readonly table: string;
-  /** Where the usual names do not fit: the same as the source's `columns`. */
+  /** Non-standard column names, as in the source's `columns`. */
   readonly columns?: ColumnNames;
-  /** The relay's own limit, 16 MB: a larger event would be a dead letter. */
+  /** The relay's own limit, 16 MB: a larger event would become a dead letter. */
   readonly payloadBytesMax?: number;
-  /** Ids of events that bring none. */
+  /** Generates ids of events without one. */
   readonly newId?: () => string;
-  /** The context that the relay's trace continues; the default asks OpenTelemetry for the active span. */
+  /** Schemas that validate payloads by type before they are written. The returned value is written. */
+  readonly schemas?: EventSchemas<Events>;
+  /** The trace context that the relay continues; by default that of OpenTelemetry's active span. */
   readonly trace?: () => TraceContext | null | Promise<TraceContext | null>;
 }
 
-export interface Outbox {
+/** Writes events in transactions of the application. */
+export interface Outbox<Events extends object = AnyEvents> {
   /**
-   * Writes events in the caller's transaction, in this order and in one statement, and tells how many were new: an id
-   * that is there already changes nothing. Rejects with TRANSACTION_MISSING outside a transaction and with EVENT_INVALID
-   * for an event that could not be carried; the transaction stays usable after both.
+   * Writes events in the caller's transaction, in this order and in one statement, and returns how many were new: an id
+   * that exists changes nothing. Rejects with TRANSACTION_MISSING outside a transaction and with EVENT_INVALID for an
+   * event that the relay could not carry; the transaction stays usable after both.
    */
-  write(handle: TransactionHandle, events: NewEvent | readonly NewEvent[]): Promise<number>;
+  write(handle: TransactionHandle, events: EventOf<Events> | readonly EventOf<Events>[]): Promise<number>;
 }
 
-/** One statement holds no more: what it carries is in memory several times over. */
+/** Limit of one statement: its content is in memory several times. */
 const EVENTS_MAX = 10_000;
 const STATEMENT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Does nothing by itself: the table is looked at in the first transaction that writes. */
-export function createOutbox(options: OutboxOptions): Outbox {
+/**
+ * Has no effect by itself: the first transaction that writes reads the table's catalogue entry.
+ * `createOutbox<ShopEvents>(..)` accepts only the types of that map, each with its payload.
+ */
+export function createOutbox<Events extends object = AnyEvents>(options: OutboxOptions<Events>): Outbox<Events> {
   const name = parseTableName(options.table);
+  const schemas = checkSchemas(options.schemas);
   const limits = {
     payloadBytesMax: options.payloadBytesMax ?? DEFAULT_LIMITS.payloadBytesMax,
     headersMax: DEFAULT_LIMITS.headersMax,
   };
   const newId = options.newId ?? uuidV7;
   const traceOf = options.trace ?? activeTrace();
-  // The lock that an insert takes anyway; a server refuses it outside a transaction.
+  // The lock that an insert acquires anyway; the server refuses it outside a transaction.
   const probe = `lock table only ${quoteTable(name)} in row exclusive mode`;
   let known: KnownTable | null = null;
 
   async function write(handle: TransactionHandle, given: NewEvent | readonly NewEvent[]): Promise<number> {
     const session = sessionOf(handle);
-    const events: readonly NewEvent[] = Array.isArray(given) ? given : [given as NewEvent];
-    if (events.length === 0) return 0;
-    if (events.length > EVENTS_MAX) throw tooMany(`${events.length} events`, `${EVENTS_MAX}`);
+    const list: readonly NewEvent[] = Array.isArray(given) ? given : [given as NewEvent];
+    if (list.length === 0) return 0;
+    if (list.length > EVENTS_MAX) throw tooMany(`${list.length} events`, `${EVENTS_MAX}`);
+    const events = await validated(list, schemas);
     const trace = await traceOf();
     await session.requireTransaction(probe);
     known ??= await look(session);
@@ -72,19 +83,19 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const values = isOne ? columns.map((column) => textOf(rows[0]?.[column])) : [JSON.stringify(rows)];
     if ((values[0]?.length ?? 0) > STATEMENT_BYTES_MAX) throw tooMany("too many bytes", `${STATEMENT_BYTES_MAX}`);
     const statement = statementOf(statements, table, { columns, isOne });
-    const [answer] = await session.rows(statement, values).catch(forgetTable);
+    const [written] = await session.column(statement, values).catch(forgetTable);
     if (!session.isStillOpen()) throw endedMeanwhile();
-    return Number(answer?.written ?? 0);
+    return Number(written ?? 0);
   }
 
   async function look(session: HandleSession): Promise<KnownTable> {
-    const [row] = await session.rows(readTable, [name.schema, name.table]);
-    if (row === undefined) throw new RelayError("TABLE_MISSING", `The table ${displayTable(name)} does not exist`);
-    const facts = JSON.parse(String(row.facts)) as TableFacts;
+    const [read] = await session.column(readTable, [name.schema, name.table]);
+    if (read === undefined) throw new RelayError("TABLE_MISSING", `The table ${displayTable(name)} does not exist`);
+    const facts = JSON.parse(String(read)) as TableFacts;
     return { table: outboxTableOf(name, facts, options.columns ?? {}), statements: new Map() };
   }
 
-  /** The table may have changed since: the next write looks again. */
+  /** The table may have changed since: the next write reads the catalogue again. */
   function forgetTable(error: unknown): never {
     if (hasCode(error, "42")) known = null;
     throw error;
@@ -95,7 +106,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
 interface KnownTable {
   readonly table: OutboxTable;
-  /** By the columns that they fill: few combinations, and bounded all the same. */
+  /** By the columns that they fill: few combinations in practice, and bounded. */
   readonly statements: Map<string, Statement>;
 }
 
@@ -118,10 +129,11 @@ function textOf(value: unknown): string | null {
 }
 
 function tooMany(what: string, most: string): RelayError {
-  return new RelayError("EVENT_INVALID", `One write has ${what}, more than ${most}: divide it into several writes`);
+  return new RelayError("EVENT_INVALID", `One write has ${what}; the maximum is ${most}: split it into several writes`);
 }
 
 function endedMeanwhile(): RelayError {
-  const what = "The transaction ended before the events were written, so they stand alone; await every statement";
+  const what =
+    "The transaction ended while the events were written, so they may be stored without its other changes; await every statement";
   return new RelayError("TRANSACTION_MISSING", what);
 }

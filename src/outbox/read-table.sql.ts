@@ -1,9 +1,9 @@
 import type { Statement } from "../postgres/transaction-handle.ts";
 
 /**
- * What the catalogue knows of one table; the parameters are schema and table. From pg_attribute, since
- * information_schema hides columns without a grant. Types outside pg_catalog are qualified: the next session may have
- * another search path. The names that are only compared come without quotes, whatever `quote_all_identifiers` says.
+ * What the catalogue contains on one table; the parameters are schema and table. Reads pg_attribute, because
+ * information_schema hides columns without a grant. Types outside pg_catalog are qualified, because the next session
+ * may have another search path. Names that are only compared are unquoted, whatever `quote_all_identifiers` says.
  */
 export const readTable: Statement = (place) => `
 with target as (

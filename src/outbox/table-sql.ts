@@ -1,13 +1,13 @@
 import { parseTableName, quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
 
 interface OutboxTableOptions {
-  /** `json` keeps the text as it was written and can be queried; `bytea` takes any bytes. */
+  /** `json` keeps the text as written and can be queried; `bytea` stores any bytes. */
   readonly payload?: "json" | "bytea";
 }
 
 /**
- * The table to begin with: a sequence for the order, a key that makes ids unique, a flag with a time, and an index of
- * what waits. For a migration of the application's own; running it twice changes nothing.
+ * SQL of a table to start with: a sequence for the order, a primary key for unique ids, a flag with a time, and an
+ * index of waiting events. For a migration of the application; running it twice changes nothing.
  */
 export function outboxTableSql(table: string, { payload = "json" }: OutboxTableOptions = {}): string {
   const name = parseTableName(table);

@@ -8,7 +8,7 @@ import { migrateUp } from "../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../postgres/pool.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { createRelay } from "../relay/relay.ts";
-import { openOutboxSource } from "../sources/openoutbox/openoutbox-source.ts";
+import { openOutboxSource } from "../sources/postgres/openoutbox/openoutbox-source.ts";
 import { postgresSource } from "../sources/postgres/postgres-source.ts";
 import { createOutbox, outboxTableSql } from "./index.ts";
 import type { NewEvent } from "./new-event.ts";
@@ -21,7 +21,7 @@ before(async () => {
   server = await startPostgres({ version: 15 });
   await server.query("create role app login superuser");
   await makeHostile(server, "app");
-  // What the application's own statements need.
+  // Settings that the application's own statements need.
   await server.query("alter role app reset search_path; alter role app reset default_transaction_read_only");
   const url = server.databaseUrl("postgres", "app");
   client = new pg.Client(url);
@@ -42,7 +42,7 @@ async function write(table: string, events: readonly NewEvent[]): Promise<number
   return written;
 }
 
-/** What a relay makes of the table. */
+/** The messages that a relay reads from the table. */
 async function relayed(table: string): Promise<readonly Message[]> {
   const isOpen = table.endsWith("openoutbox_events");
   const source = isOpen ? openOutboxSource({ database, table }) : postgresSource({ database, table });
@@ -67,7 +67,7 @@ const TABLES = {
     updated_at timestamptz not null default now()`,
 } as const;
 
-describe("the relay carries what was written into each kind of table", () => {
+describe("the relay reads what was written into each kind of table", () => {
   for (const [table, columns] of Object.entries({ ...TABLES, "fresh.outbox": null, "bytes.outbox": null })) {
     test(`F5 ${table}: id, type, key, payload, headers, correlation id, and the order within one statement`, async () => {
       await client.query(`create schema ${table.split(".")[0]}`);
@@ -111,7 +111,7 @@ describe("the relay carries what was written into each kind of table", () => {
     }
   });
 
-  test("F5 ids that the database makes, and columns that only the application knows", async () => {
+  test("F5 ids that the database generates, and columns that only the application knows", async () => {
     await client.query(`create schema own; create table own.outbox (id bigint generated always as identity primary key,
       type text not null, aggregatetype text not null, payload json, created_at timestamptz, published_at timestamptz)`);
     const event = { type: "a", payload: 1 };
@@ -121,7 +121,7 @@ describe("the relay carries what was written into each kind of table", () => {
     assert.equal((await relayed("own.outbox"))[0]?.event.id, "1");
   });
 
-  test("F5 text and bytes are sent as they are", async () => {
+  test("F5 text and bytes are sent unchanged", async () => {
     await client.query(outboxTableSql("raw.outbox", { payload: "bytea" }));
     const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte);
     await write("raw.outbox", [
@@ -136,22 +136,22 @@ describe("the relay carries what was written into each kind of table", () => {
   });
 });
 
-describe("an event that could not be carried is refused before anything is sent", () => {
+describe("an event that the relay could not carry is refused before anything is sent", () => {
   const good = { type: "a", payload: {} };
   const cases: readonly (readonly [string, unknown, RegExp])[] = [
     ["without a type", { payload: 1 }, /type is missing/],
-    ["with a type that is no text", { ...good, type: 7 }, /type is of type number/],
+    ["with a type that is not a text", { ...good, type: 7 }, /type is of type number/],
     ["without a payload", { type: "a" }, /payload is missing/],
-    ["whose payload is no JSON", { ...good, payload: 1n }, /BigInt/],
-    ["whose text is no JSON for a json column", { ...good, payload: "{" }, /no JSON/],
-    ["whose bytes are no text", { ...good, payload: Uint8Array.of(0xff) }, /no UTF-8/],
-    ["that is too large", { ...good, payload: "x".repeat(1_001) }, /1001 bytes, more than the 1000/],
-    ["with headers that are no texts", { ...good, headers: { a: 1 } }, /the header a is of type number/],
+    ["whose payload is not JSON", { ...good, payload: 1n }, /BigInt/],
+    ["whose text is not JSON for a json column", { ...good, payload: "{" }, /not JSON/],
+    ["whose bytes are not text", { ...good, payload: Uint8Array.of(0xff) }, /not UTF-8/],
+    ["that is too large", { ...good, payload: "x".repeat(1_001) }, /1001 bytes; the maximum is 1000/],
+    ["with headers that are not texts", { ...good, headers: { a: 1 } }, /the header a is of type number/],
     ["with a zero character", { ...good, key: "a\0" }, /zero character/],
     ["with half a character", { ...good, headers: { a: "\ud800" } }, /surrogate/],
-    ["with an id that is no UUID", { ...good, id: "7" }, /takes a UUID/],
-    ["with a column that is not there", { ...good, columns: { nope: 1 } }, /columns names nope/],
-    ["that is nothing", null, /no object/],
+    ["with an id that is not a UUID", { ...good, id: "7" }, /requires a UUID/],
+    ["with an unknown column", { ...good, columns: { nope: 1 } }, /columns names nope/],
+    ["that is null", null, /not an object/],
   ];
   for (const [what, event, reason] of cases) {
     test(`F5 an event ${what}`, async () => {
@@ -168,20 +168,20 @@ describe("an event that could not be carried is refused before anything is sent"
     });
   }
 
-  test("F5 a table without a unique id, or without the right, names the cure", async () => {
+  test("F5 the error for a table without a unique id, or without the right, has the fix", async () => {
     await client.query(
       "create schema lax; create table lax.outbox (id uuid, type text, payload json, created_at timestamptz, published_at timestamptz)",
     );
     await assert.rejects(write("lax.outbox", [good]), /create unique index on "lax"."outbox" \("id"\)/);
     await client.query("rollback");
-    await client.query("create role stranger");
+    await client.query("create role reader");
     await client.query("begin");
-    await client.query("set local role stranger");
+    await client.query("set local role reader");
     await assert.rejects(createOutbox({ table: "lax.outbox" }).write(client, good), { code: "GRANT_MISSING" });
     await client.query("rollback");
   });
 
-  test("A17 F5 INSERT and SELECT of the id are all the rights that a writer needs", async () => {
+  test("A17 F5 a writer needs only INSERT and SELECT of the id", async () => {
     await client.query(`${outboxTableSql("least.outbox")} create role writer;
       grant usage on schema least to writer; grant insert, select (id) on least.outbox to writer`);
     await client.query("begin");
@@ -193,7 +193,7 @@ describe("an event that could not be carried is refused before anything is sent"
     await client.query("rollback");
   });
 
-  test("F5 a table that changed is looked at again", async () => {
+  test("F5 a table that changed is read again", async () => {
     await client.query(outboxTableSql("moving.outbox"));
     const outbox = createOutbox({ table: "moving.outbox" });
     const writeOne = async () => {
@@ -211,7 +211,7 @@ describe("an event that could not be carried is refused before anything is sent"
   });
 });
 
-describe("the trace goes on", () => {
+describe("the trace continues", () => {
   test("C8 F5 an event's own context, that of the active span, and none", async () => {
     await client.query(outboxTableSql("traced.outbox"));
     const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;

@@ -19,7 +19,9 @@ interface SpanContext {
 
 const importApi = async (): Promise<TraceApi> => (await import("@opentelemetry/api")) as TraceApi;
 
-/** The context of the application's active span; null when there is none. OpenTelemetry is an optional peer. */
+/**
+ * Reads the context of the application's active span; null without one. OpenTelemetry is an optional peer dependency.
+ */
 export function activeTrace(load: () => Promise<TraceApi> = importApi): () => Promise<TraceContext | null> {
   let api: Promise<TraceApi | null> | undefined;
   return async () => {
