@@ -1,4 +1,4 @@
-export { defineConfig, type RelayConfig } from "./config/define-config.ts";
+export { defineConfig, type RelayConfig } from "./config/reading/define-config.ts";
 export { type Clock, type Random, systemClock, systemRandom } from "./core/clock.ts";
 export { ERROR_CATALOGUE, type ErrorCode, isRelayError, RelayError } from "./core/errors.ts";
 export type { Headers, Message, OutboxEvent } from "./core/event.ts";
@@ -29,7 +29,6 @@ export {
 } from "./routing/intent-relay.ts";
 export type { Route } from "./routing/routes.ts";
 export { memorySource } from "./sources/memory/memory-source.ts";
-export { openOutboxSource } from "./sources/openoutbox/openoutbox-source.ts";
 export {
   type EventTableOptions,
   eventTableSource,
@@ -38,8 +37,9 @@ export {
   type WalSourceOptions,
   walSource,
 } from "./sources/postgres/log-sources.ts";
+export { openOutboxSource } from "./sources/postgres/openoutbox/openoutbox-source.ts";
 export { type PostgresSourceOptions, postgresSource } from "./sources/postgres/postgres-source.ts";
 export { discoverTables } from "./sources/postgres/table-discovery.ts";
-export { memoryTechnicalEventStore } from "./telemetry/memory-technical-event-store.ts";
-export { postgresTechnicalEventStore } from "./telemetry/postgres-technical-event-store.ts";
-export { TechnicalEventRecorder } from "./telemetry/technical-event-recorder.ts";
+export { memoryTechnicalEventStore } from "./telemetry/attempts/memory-technical-event-store.ts";
+export { postgresTechnicalEventStore } from "./telemetry/attempts/postgres-technical-event-store.ts";
+export { TechnicalEventRecorder } from "./telemetry/attempts/technical-event-recorder.ts";

@@ -16,4 +16,4 @@ export type { RequestListener, RequestState, SkipReason } from "./requests/reque
 export type { KurrentDbCredentials } from "./sources/kurrentdb/kurrentdb-address.ts";
 export { CheckpointStream } from "./sources/kurrentdb/kurrentdb-checkpoint.ts";
 export { type KurrentDbLogOptions, kurrentdbLog } from "./sources/kurrentdb/kurrentdb-source.ts";
-export type { KurrentDbWay } from "./sources/kurrentdb/kurrentdb-ways.ts";
+export type { KurrentDbWay } from "./sources/kurrentdb/kurrentdb-streams.ts";

@@ -3,11 +3,11 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { DrainReport } from "../relay/drain.ts";
-import { missingHeapFlags } from "./heap-limits.ts";
-import { progressLine, showProgress } from "./progress.ts";
-import { resultOf } from "./run-once.ts";
+import { missingHeapFlags } from "../service/heap-limits.ts";
+import { progressLine, showProgress } from "../service/progress.ts";
+import { resultOf } from "../service/run-once.ts";
 
-test("A19 the heap's limits are added unless somebody has set them", () => {
+test("A19 the heap limits are added unless they are already set", () => {
   const all = ["--max-semi-space-size=16", "--max-old-space-size=128", "--initial-old-space-size=128"];
   assert.deepEqual(missingHeapFlags([], ""), all);
   assert.deepEqual(missingHeapFlags(["--max_old_space_size=512"], ""), [all[0], all[2]]);
@@ -25,11 +25,11 @@ const DONE: DrainReport = {
   broken: [],
 };
 
-test("G2 the exit code tells what is left: 0 nothing, 5 something, 1 a destination that is gone", () => {
+test("G2 the exit code reports what is left: 0 nothing, 5 some events, 1 destination unreachable", () => {
   assert.deepEqual(resultOf(7, DONE), { code: 0, line: "7 events delivered" });
   assert.deepEqual(resultOf(7, { ...DONE, deadLetters: 2 }), { code: 5, line: "7 events delivered; 2 dead letters" });
   assert.equal(resultOf(0, { ...DONE, retrying: 1 }).code, 5);
-  assert.match(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).line, /what goes to kafka\/t waits for the topic/);
+  assert.match(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).line, /events for kafka\/t wait for the topic/);
   assert.equal(resultOf(0, { ...DONE, blockedTopics: ["kafka/t"] }).code, 5);
   const paused = resultOf(0, { ...DONE, paused: [{ pipeline: "a.outbox->kafka", waiting: 3 }] });
   assert.deepEqual(paused, { code: 5, line: "0 events delivered; 3 wait in a.outbox->kafka, which is paused" });
@@ -54,10 +54,10 @@ test("G6 progress is a bar with counts, drawn on a terminal only", () => {
     total: 0,
     isEstimate: false,
   }))();
-  assert.deepEqual(written, ["\r\u001b[2K"], "the line is wiped at the end");
+  assert.deepEqual(written, ["\r\u001b[2K"], "the line is cleared at the end");
 });
 
-test("an old Node is told what it lacks", async () => {
+test("an old Node gets an error that names the required version", async () => {
   const command = join(import.meta.dirname, "..", "..", "bin", "outbox-relay.js");
   const script = `Object.defineProperty(process.versions, "node", { value: "22.21.9" }); import(${JSON.stringify(command)})`;
   const result = await new Promise<{ code: unknown; stderr: string }>((resolve) => {

@@ -8,13 +8,15 @@ interface ConfigFlags {
 
 let given: ConfigFlags = {};
 
-/** Options that every command has: where its settings come from. Known before a command's action begins. */
+/**
+ * Adds the options that say where the settings come from. Every command has them, and a hook reads them before it runs.
+ */
 export function addConfigOptions(program: Command): void {
   program
-    .option("--config <file>", "read the settings from this file; outbox-relay.config.* in this folder by default")
+    .option("--config <file>", "config file; default: outbox-relay.config.* in this folder")
     .option(
       "--set <name=value>",
-      "a setting by its name or its key in the file; wins over both",
+      "a setting, by its environment name or its key in the file; overrides both",
       (flag, flags: string[]) => [...flags, flag],
       [],
     )
@@ -28,7 +30,7 @@ export function addConfigOptions(program: Command): void {
     });
 }
 
-/** For `loadConfig` and `loadDatabaseConfig`: the flags of this command line, the environment, the folder. */
+/** The command line, environment and folder from which `loadConfig` and `loadDatabaseConfig` read the settings. */
 export function configSources(): ConfigSources {
   return { env: process.env, cwd: process.cwd(), file: given.config, flags: given.set ?? [] };
 }

@@ -1,8 +1,8 @@
-// Where the command begins. The heap is limited before anything large is loaded, because that starts the program anew.
-import { limitHeap } from "./heap-limits.ts";
+// The program's entry. It limits the heap first, before anything large is loaded, because that re-executes the program.
+import { limitHeap } from "../service/heap-limits.ts";
 
 const args = process.argv.slice(2);
-// Options may stand before the command.
+// Options can precede the command.
 if (args.includes("run")) limitHeap();
 const { main } = await import("./main.ts");
 await main(args);

@@ -1,6 +1,6 @@
 import { type Database, openDatabase } from "../postgres/pool.ts";
 
-/** For a command that asks or writes something and ends. */
+/** Opens a database for one command, and closes it afterwards. */
 export async function withDatabase(
   target: Parameters<typeof openDatabase>[0],
   work: (database: Database) => Promise<number>,

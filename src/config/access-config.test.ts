@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AccessConfig, tokenDigest } from "./access-config.ts";
-import { ConfigProblems } from "./config-problems.ts";
-import type { Environment } from "./environment.ts";
-import { readSettings } from "./read-settings.ts";
+import { ConfigProblems } from "./reading/config-problems.ts";
+import type { Environment } from "./reading/environment.ts";
+import { readSettings } from "./reading/read-settings.ts";
 import { serviceConfig } from "./service-config.ts";
 
 const BASE = { DATABASE_URL: "postgres://localhost/shop", OUTBOX_SCHEMAS: "shop", OUTBOX_DESTINATION: "stdout:" };
@@ -28,7 +28,7 @@ function problemsOf(env: Environment): string {
   }
 }
 
-test("G4 A14 named tokens have a role, and payloads are a right of their own", () => {
+test("G4 A14 named tokens have a role, and seeing payloads is a separate right", () => {
   const hex = tokenDigest("canary-of-cleo-and-16").toString("hex");
   const written = `ann:viewer:canary-of-ann-and-16, bob:operator+payloads:canary:of,\ncleo:admin:sha256:${hex}`;
   const { tokens } = accessOf({
@@ -47,31 +47,31 @@ test("G4 A14 named tokens have a role, and payloads are a right of their own", (
   assert.deepEqual([accessOf({}).tokens, accessOf({}).oidc], [[], null]);
 });
 
-test("G4 A20 each token by itself is a secret that no log line may show", () => {
+test("G4 A20 each single token is redacted from the log", () => {
   const { secrets, warnings } = configOf({ ADMIN_TOKEN: "short", API_TOKENS: "ann:viewer:canary-of-ann-and-16" });
   assert.ok(secrets.includes("canary-of-ann-and-16"));
-  assert.match(warnings.join(), /ADMIN_TOKEN has less than 16 characters/);
+  assert.match(warnings.join(), /ADMIN_TOKEN has fewer than 16 characters/);
 });
 
-test("G4 A20 a token that cannot be used is told by its place, and never shown", () => {
+test("G4 A20 an invalid token is reported by its position and never shown", () => {
   const wrong: [string, RegExp][] = [
-    ["canary-alone", /entry 1 cannot be used: write name:role:token/],
-    ["ann:viewer:canary-of-ann-and-16,bob:chief:canary-of-bob-and-16", /entry 2 cannot be used: write name:role:token/],
-    ["ann canary:viewer:canary-of-ann-and-16", /entry 1 cannot be used/],
-    ["ann:viewer+all:canary-of-ann-and-16", /entry 1 cannot be used/],
-    ["ann:viewer:canary", /entry 1 has a token of less than 16 characters/],
-    ["ann:viewer:sha256:canary-canary-canary", /entry 1 cannot be used: sha256: is followed by/],
-    ["ann:viewer:canary-of-ann-and-16,ann:admin:canary-of-bob-and-16", /entry 2 has a name that is taken/],
-    ["admin:viewer:canary-of-ann-and-16", /entry 1 has a name that is taken/],
-    ["local:viewer:canary-of-ann-and-16", /entry 1 has a name that is taken/],
-    ["canary,,canary", /API_TOKENS cannot be used: write at least one item/],
+    ["canary-alone", /entry 1 is invalid: write name:role:token/],
+    ["ann:viewer:canary-of-ann-and-16,bob:chief:canary-of-bob-and-16", /entry 2 is invalid: write name:role:token/],
+    ["ann canary:viewer:canary-of-ann-and-16", /entry 1 is invalid/],
+    ["ann:viewer+all:canary-of-ann-and-16", /entry 1 is invalid/],
+    ["ann:viewer:canary", /entry 1 has a token with fewer than 16 characters/],
+    ["ann:viewer:sha256:canary-canary-canary", /entry 1 is invalid: write sha256: followed by/],
+    ["ann:viewer:canary-of-ann-and-16,ann:admin:canary-of-bob-and-16", /entry 2 has a name that is already in use/],
+    ["admin:viewer:canary-of-ann-and-16", /entry 1 has a name that is already in use/],
+    ["local:viewer:canary-of-ann-and-16", /entry 1 has a name that is already in use/],
+    ["canary,,canary", /API_TOKENS is invalid: write one or more items/],
   ];
   for (const [API_TOKENS, expected] of wrong) {
     assert.match(problemsOf({ ADMIN_TOKEN: "canary-of-admin-and-16", API_TOKENS }), expected);
   }
 });
 
-test("G4 A14 logins by OpenID Connect need all of their parts, over TLS", () => {
+test("G4 A14 login by OpenID Connect needs all its settings, and TLS", () => {
   const { oidc } = accessOf({ ...OIDC, OIDC_SCOPES: "openid,groups" });
   assert.deepEqual(oidc?.scopes, ["openid", "groups"]);
   assert.deepEqual(
@@ -83,15 +83,15 @@ test("G4 A14 logins by OpenID Connect need all of their parts, over TLS", () => 
     ],
   );
   const { OIDC_CLIENT_SECRET: _, OIDC_ROLES: __, ...half } = OIDC;
-  assert.match(problemsOf(half), /OIDC_CLIENT_SECRET and OIDC_ROLES must be set too/);
-  assert.match(problemsOf({ ...OIDC, OIDC_ISSUER: "http://id.example.org" }), /OIDC_ISSUER must begin with https/);
+  assert.match(problemsOf(half), /OIDC_CLIENT_SECRET and OIDC_ROLES/);
+  assert.match(problemsOf({ ...OIDC, OIDC_ISSUER: "http://id.example.org" }), /OIDC_ISSUER must start with https/);
   assert.equal(problemsOf({ ...OIDC, OIDC_ISSUER: "http://localhost:8080" }), "");
-  assert.match(problemsOf({ ...OIDC, OIDC_ISSUER: "id.example.org" }), /OIDC_ISSUER is no address/);
+  assert.match(problemsOf({ ...OIDC, OIDC_ISSUER: "id.example.org" }), /OIDC_ISSUER is not a URL/);
   assert.match(
     problemsOf({ ...OIDC, OIDC_ROLES: "chief=support" }),
     /OIDC_ROLES has "chief=support": write role=group/,
   );
-  assert.match(problemsOf({ PUBLIC_URL: "relay" }), /PUBLIC_URL is no address/);
+  assert.match(problemsOf({ PUBLIC_URL: "relay" }), /PUBLIC_URL is not a URL/);
   assert.equal(
     accessOf({ PUBLIC_URL: "https://relay.example.org/console/" }).publicOrigin,
     "https://relay.example.org",

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clearTextWarnings } from "./clear-text-warnings.ts";
-import { settingsSchema } from "./settings.ts";
+import { settingsSchema } from "./settings/settings.ts";
 
 const warned = (env: Readonly<Record<string, string>>) => clearTextWarnings(settingsSchema.parse(env)).length;
 
-test("H1 A20 a password that would travel unencrypted is warned of, PostgreSQL's too", () => {
+test("H1 A20 a password that would travel unencrypted causes a warning, PostgreSQL's too", () => {
   for (const env of [
     { DATABASE_URL: "postgres://me:pw@db/shop" },
     { DATABASE_URL: "postgres://db/shop?user=me&password=pw" },
@@ -25,7 +25,7 @@ test("H1 A20 a password that would travel unencrypted is warned of, PostgreSQL's
   }
 });
 
-test("H1 A20 no warning where it is encrypted, stays on this machine, or there is no password", () => {
+test("H1 A20 no warning with encryption, on this machine, or without a password", () => {
   for (const env of [
     { DATABASE_URL: "postgres://me:pw@db/shop?sslmode=require" },
     { DATABASE_URL: "postgres://me:pw@db/shop", PGSSLMODE: "verify-full" },

@@ -2,22 +2,27 @@ import { dirname, resolve } from "node:path";
 import { reasonOf } from "../core/errors.ts";
 import { quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
-import { readConfigFile } from "./config-file.ts";
-import { ConfigProblems } from "./config-problems.ts";
-import { databaseConfig } from "./database-config.ts";
-import { CONFIG_FILE_VARIABLE, type Environment } from "./environment.ts";
-import { loadIntentRelays } from "./intent-relays.ts";
-import { type LogsConfig, logsConfig } from "./logs-config.ts";
-import { type ReadSettings, readSettings } from "./read-settings.ts";
+import { destinationsConfig, hasDestination } from "./destinations/destinations-config.ts";
+import { readConfigFile } from "./reading/config-file.ts";
+import { ConfigProblems } from "./reading/config-problems.ts";
+import { CONFIG_FILE_VARIABLE, type Environment } from "./reading/environment.ts";
+import { PartlyRead } from "./reading/partly-read.ts";
+import { type ReadSettings, readSettings } from "./reading/read-settings.ts";
+import { describeOrigin } from "./reading/written.ts";
+import { routesConfig } from "./routes-config.ts";
 import { type ServiceConfig, serviceConfig } from "./service-config.ts";
-import { SETTING_NAMES, type SettingName, settingOf } from "./settings.ts";
+import { SETTING_NAMES, type SettingName, settingOf } from "./settings/settings.ts";
+import { databaseConfig } from "./sources/database-config.ts";
+import { loadIntentRelays } from "./sources/intent-relays.ts";
+import { type LogsConfig, logsConfig } from "./sources/logs-config.ts";
+import { subscribersConfig } from "./sources/subscribers-config.ts";
 
-/** Where settings can come from. */
+/** Where settings come from. */
 export interface ConfigSources {
   readonly env: Environment;
-  /** The folder in which a config file is looked for. */
+  /** The folder that is searched for a config file. */
   readonly cwd: string;
-  /** A config file that was named on the command line. */
+  /** The config file that the command line names. */
   readonly file?: string | undefined;
   /** `name=value` each, from the command line. */
   readonly flags?: readonly string[];
@@ -31,43 +36,75 @@ interface LoadedConfig {
 interface DatabaseConfig {
   readonly database: DatabaseOptions;
   readonly relaySchema: string;
-  /** Values that nothing that is printed may show. */
+  /** Values that no output may show. */
   readonly secrets: readonly string[];
 }
 
-/** All that the service needs. Throws ConfigProblems with everything that is wrong. */
-export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> {
-  const read = await loadSettings(sources);
-  return { config: await checkedService(read), read };
+/** Loads everything that the service needs. Throws ConfigProblems with all problems at once. */
+export async function loadConfig(sources: ConfigSources, options: LoadOptions = {}): Promise<LoadedConfig> {
+  try {
+    const read = await loadSettings(sources);
+    return { config: await checkedService(read, options), read };
+  } catch (error) {
+    if (error instanceof PartlyRead) throw new ConfigProblems([...error.problems, ...faultsOfItems(error)]);
+    throw error;
+  }
 }
 
-/** The values alone: each is right by itself, and perhaps some are missing. */
+/** Settings that name destinations: if one of them is invalid, the list of destinations is unknown. */
+const DESTINATIONS = ["OUTBOX_DESTINATION", "OUTBOX_DESTINATIONS", "KAFKA_BROKERS", "RABBITMQ_HOST"] as const;
+
+/**
+ * Further problems of single routes, subscribers and destinations, although other settings are invalid. Limited to
+ * single items: the intent of the invalid settings is unknown, and guessing could report problems that do not exist.
+ */
+function faultsOfItems({ part }: PartlyRead): readonly string[] {
+  if (part === null) return [];
+  const { faultyItems, read } = part;
+  const { origins, settings } = read;
+  const problems: string[] = [];
+  const destinations = hasDestination(settings) ? destinationsConfig(settings, problems) : [];
+  if (DESTINATIONS.every((name) => !origins.has(name) || settings[name] !== undefined)) {
+    routesConfig(settings, destinations, problems);
+    subscribersConfig(settings, destinations, problems);
+  }
+  return problems
+    .filter((problem) => ITEM.test(problem) && !faultyItems.some((item) => problem.startsWith(item)))
+    .map((problem) => withWrittenNames(problem, read));
+}
+
+/** What a command that does not deliver can do without. */
+interface LoadOptions {
+  readonly mayLackDestination?: boolean;
+}
+
+/** Reads the settings. Each value is valid by itself, but required ones can be missing. */
 export async function loadSettings({ env, cwd, file, flags = [] }: ConfigSources): Promise<ReadSettings> {
   const named = file ?? (env[CONFIG_FILE_VARIABLE] || undefined);
   const read = readSettings({ env, file: await readConfigFile(cwd, named), flags });
-  return { ...read, places: named === undefined ? [cwd] : [dirname(resolve(cwd, named)), cwd] };
+  return { ...read, baseFolders: named === undefined ? [cwd] : [dirname(resolve(cwd, named)), cwd] };
 }
 
-/** With the intent relays, which are programs and are loaded here. */
-export async function checkedService(read: ReadSettings): Promise<ServiceConfig> {
-  const { origins, places = [], settings } = read;
-  // A path in the environment or on the command line begins where they were written.
+/** Checks the settings as a whole. Loads the intent relays too, which are programs. */
+export async function checkedService(read: ReadSettings, options: LoadOptions = {}): Promise<ServiceConfig> {
+  const { origins, baseFolders = [], settings } = read;
+  // A path from the environment or the command line is relative to the working folder.
   const isInFile =
     origins.get("OUTBOX_INTENTS")?.kind !== "environment" && origins.get("OUTBOX_INTENTS")?.kind !== "flag";
-  const relays = await loadIntentRelays(settings.OUTBOX_INTENTS, isInFile ? places : places.toReversed());
-  return naming(read, () => serviceConfig(read, relays));
+  const relays = await loadIntentRelays(settings.OUTBOX_INTENTS, isInFile ? baseFolders : baseFolders.toReversed());
+  return withProblemNames(read, () => serviceConfig(read, relays, options));
 }
 
 /**
- * What a command needs that only talks to the database: neither sources nor a destination. Printing what would be done
- * needs no database either.
+ * For commands that need only the database, neither sources nor destinations. `isOffline` is for commands that only
+ * print, which need no database either.
  */
 export async function loadDatabaseConfig(
   sources: ConfigSources,
   { isOffline = false }: { readonly isOffline?: boolean } = {},
 ): Promise<DatabaseConfig> {
   const read = await loadSettings(sources);
-  return naming(read, () => {
+  return withProblemNames(read, () => {
     const problems: string[] = [];
     const database = databaseConfig(read.settings, problems);
     const relaySchema = read.settings.DATABASE_SCHEMA;
@@ -82,10 +119,10 @@ export async function loadDatabaseConfig(
   });
 }
 
-/** The logs that the settings name, for a command that creates them. */
+/** The configured logs, for the command that creates them. */
 export async function loadLogsConfig(sources: ConfigSources): Promise<LogsConfig> {
   const read = await loadSettings(sources);
-  return naming(read, () => {
+  return withProblemNames(read, () => {
     const problems: string[] = [];
     const logs = logsConfig(read.settings, problems);
     if (problems.length > 0) throw new ConfigProblems(problems);
@@ -93,25 +130,45 @@ export async function loadLogsConfig(sources: ConfigSources): Promise<LogsConfig
   });
 }
 
-/** A complaint names settings as the environment does. Whoever wrote them in other words is told these too. */
-function naming<T>(read: ReadSettings, work: () => T): T {
+/** Problems name settings as the environment does. Adds the names under which they were written. */
+function withProblemNames<T>(read: ReadSettings, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof ConfigProblems) throw new ConfigProblems(error.problems.map((it) => inOwnWords(it, read)));
+    if (error instanceof ConfigProblems)
+      throw new ConfigProblems(error.problems.map((it) => withWrittenNames(it, read)));
     throw error;
   }
 }
 
 const NAME_IN_TEXT = new RegExp(`\\b(?:${SETTING_NAMES.join("|")})\\b(?!=)`, "g");
 
-function inOwnWords(problem: string, { origins, file }: ReadSettings): string {
-  const told = new Set<string>();
+const ITEM = /^(?:(routes|subscribers)\[(\d+)\]|destinations\.([\w-]+))((?:\.\w+)*)/;
+const LISTS = { routes: "OUTBOX_ROUTES", subscribers: "OUTBOX_SUBSCRIBERS" } as const;
+
+/** Adds the location: `routes[1].topic in outbox-relay.config.yaml:12`, or the variable that holds the routes. */
+function withLocation(problem: string, { lineOf = () => null, origins }: ReadSettings): string {
+  return problem.replace(ITEM, (whole, list?: keyof typeof LISTS, index?: string, entry?: string, below = "") => {
+    const origin = origins.get(list === undefined ? "OUTBOX_DESTINATIONS" : LISTS[list]);
+    if (origin === undefined) return whole;
+    const item = list === undefined ? ["destinations", entry ?? ""] : [list, index ?? ""];
+    if (origin.kind !== "file") return describeOrigin({ ...origin, name: whole.replace(item[0] ?? "", origin.name) });
+    const keys = [...item, ...below.split(".").filter((key: string) => key !== "")];
+    // A missing key has no line; its nearest parent has one.
+    const lines = keys.map((_, left) => lineOf(keys.slice(0, keys.length - left)));
+    return describeOrigin({ ...origin, name: whole, line: lines.find((line) => line !== null) ?? origin.line });
+  });
+}
+
+function withWrittenNames(plain: string, read: ReadSettings): string {
+  const { file, origins } = read;
+  const problem = withLocation(plain, read);
+  const named = new Set<string>();
   return problem.replaceAll(NAME_IN_TEXT, (name) => {
     const key = file === null ? name : settingOf(name as SettingName).path;
     const own = origins.get(name as SettingName)?.name ?? key;
-    if (told.has(name) || own === name) return name;
-    told.add(name);
+    if (named.has(name) || own === name) return name;
+    named.add(name);
     return `${name} (${own})`;
   });
 }

@@ -4,12 +4,12 @@ import { parse } from "yaml";
 import type { OutboxEvent } from "../core/event.ts";
 import type { KafkaPublisherOptions } from "../publishers/kafka/kafka-config.ts";
 import { messageOf } from "../routing/message.ts";
-import { ConfigProblems } from "./config-problems.ts";
-import { effectiveSettings } from "./effective-settings.ts";
-import { policyOf, routePolicyOf } from "./presets.ts";
-import { type ReadSettings, readSettings } from "./read-settings.ts";
+import { ConfigProblems } from "./reading/config-problems.ts";
+import { effectiveSettings } from "./reading/effective-settings.ts";
+import { type ReadSettings, readSettings } from "./reading/read-settings.ts";
 import { filledRoute, restrictedTo } from "./routes-config.ts";
 import { serviceConfig } from "./service-config.ts";
+import { policyOf, routePolicyOf } from "./sources/presets.ts";
 
 const GROUPS = `
 database: { url: "postgres://me@db/shop" }
@@ -57,7 +57,7 @@ const lacking = (what: string): never => {
   throw new Error(`lacks ${what}`);
 };
 
-test("D1 several destinations have a name, settings and limits of their own, and routes lead to them", () => {
+test("D1 several destinations have their own names, settings and limits, and routes use them", () => {
   const yaml = `${TWO}routes:\n  - { types: "order.*", destination: orders }\n  - { destination: audit }\n`;
   const { destinations, routes, secrets } = configOf(yaml, { PW: "hunter2" });
   assert.deepEqual(
@@ -91,31 +91,31 @@ test("A20 passwords of named destinations are never shown", () => {
   }
 });
 
-test("A14 what is wrong with a named destination or a route is told with its place and the way out", () => {
+test("A14 problems of a named destination or a route are reported with the location and the fix", () => {
   const routed = (route: string) => `${TWO}routes: [${route}]\n`;
   const cases: [string, RegExp][] = [
-    [TWO, /OUTBOX_ROUTES.* is missing: say which events go to orders, audit/],
+    [TWO, /OUTBOX_ROUTES.* is missing: set which events go to orders, audit/],
     [routed("{}"), /routes\[0\]\.destination is missing: write one of orders, audit/],
     [routed("{ destination: order }"), /routes\[0\] leads to the unknown destination "order"\. Did you mean "orders"/],
-    [routed("{ destinaton: orders }"), /\[0\]\.destinaton is no setting: did you mean destination\?/],
+    [routed("{ destinaton: orders }"), /\[0\]\.destinaton in f\.yaml is not a setting: did you mean destination\?/],
     [
       routed("{ destination: orders, retry: { maxAtempts: 1 } }"),
-      /\[0\]\.retry\.maxAtempts is no setting: did you mean/,
+      /\[0\]\.retry\.maxAtempts in f\.yaml is not a setting: did you mean/,
     ],
     [routed("{ destination: orders, topic: '{typ}' }"), /routes\[0\]\.topic: .*did you mean \{type\}/],
     [routed("{ destination: orders, when: { tenant: x } }"), /routes\[0\]\.when has the unknown field "tenant"/],
     [routed("{ destination: orders, retry: { schedule: [1s, soon] } }"), /routes\[0\]\.retry\.schedule has "soon"/],
-    [routed("{ destination: orders, retry: { schedule: [1s], jitter: 0.1 } }"), /a schedule and computed pauses/],
+    [routed("{ destination: orders, retry: { schedule: [1s], jitter: 0.1 } }"), /both a schedule and computed delays/],
     [routed("{ destination: orders }, { destination: audit }"), /routes\[1\] can never take "\*"/],
     [
       "destinations: { a: { urll: 'stdout:' } }",
-      /destinations\.a\.urll is no setting: did you mean destinations\.a\.url\?/,
+      /destinations\.a\.urll is not a setting: did you mean destinations\.a\.url\?/,
     ],
-    ["destinations: { a: { url: 'pulsar://u:hunter2@h' } }", /destinations\.a\.url begins with "pulsar:"/],
+    ["destinations: { a: { url: 'pulsar://u:hunter2@h' } }", /destinations\.a\.url starts with "pulsar:"/],
     ["destinations: { a: {} }", /The destination is missing: set destinations\.a\.kafka\.brokers/],
     ["destinations: {}", /OUTBOX_DESTINATIONS is empty/],
     ["destinations: { 'a->b': { url: 'stdout:' } }", /a name of letters, digits/],
-    ["destinations: [1]", /destinations in f\.yaml cannot be used: write it like \{orders: \{url:/],
+    ["destinations: [1]", /destinations in f\.yaml is invalid: write it like \{orders: \{url:/],
     ["routes: '{{{'", /routes in f\.yaml is "\{\{\{": write it like \[\{types:/],
     ["routes: []", /routes in f\.yaml is "\[\]": write it like/],
     ["destinations: 7", /destinations in f\.yaml has the wrong type/],
@@ -123,13 +123,13 @@ test("A14 what is wrong with a named destination or a route is told with its pla
     ["destinations: { a: { url: 'stdout:' } }\ndestination: { url: 'stdout:' }", /both name destinations/],
   ];
   for (const [yaml, expected] of cases) {
-    const told = problemsOf(yaml, { PW: "x" });
-    assert.match(told, expected);
-    assert.doesNotMatch(told, /hunter2/);
+    const problems = problemsOf(yaml, { PW: "x" });
+    assert.match(problems, expected);
+    assert.doesNotMatch(problems, /hunter2/);
   }
 });
 
-test("G2 one destination of the environment wins over the list of the file", () => {
+test("G2 one destination of the environment overrides the list of the file", () => {
   const { destinations } = configOf(TWO, { PW: "x", OUTBOX_DESTINATION: "stdout:" });
   assert.deepEqual(
     destinations.map(({ name }) => name),
@@ -157,7 +157,7 @@ routes:
   assert.equal(messageOf(rest!, event()).topic, "all.order.placed");
 });
 
-test("D5 pauses can be listed, for all events and for those of a route", () => {
+test("D5 delays can be listed, for all events and for those of a route", () => {
   const yaml = `destination: { url: "stdout:" }
 routes:
   - { types: a, retry: { schedule: [0s, 30s, 5m] }, onExhausted: skip }
@@ -171,11 +171,11 @@ routes:
   assert.deepEqual(rest?.retry, { kind: "schedule", delaysMs: [1_000, 120_000] });
   assert.deepEqual(policyOf("worker", policy).retry, { kind: "schedule", delaysMs: [1_000, 120_000] });
   const both = { RETRY_SCHEDULE: "1s", MAX_RETRIES: "3" };
-  assert.match(problemsOf(yaml, both), /RETRY_SCHEDULE.* lists the pauses and MAX_RETRIES.* computes them/);
+  assert.match(problemsOf(yaml, both), /RETRY_SCHEDULE.* lists the delays, but MAX_RETRIES.* computes them/);
   assert.match(problemsOf(yaml, { RETRY_SCHEDULE: "1s,never" }), /RETRY_SCHEDULE.* has "never": write a duration/);
 });
 
-test("D2 a relay for some types takes what they and a route have in common", () => {
+test("D2 a relay for some types delivers what they and a route have in common", () => {
   const yaml = `destination: { url: "stdout:" }
 routes:
   - { types: [order.placed, bill.*] }

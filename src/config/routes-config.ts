@@ -1,32 +1,32 @@
 import { reasonOf } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
 import { covers } from "../core/type-pattern.ts";
-import { compileRoutes, type Route } from "../routing/routes.ts";
+import { type Route, routeFaults } from "../routing/routes.ts";
 import { compileTemplate, type Template } from "../routing/template.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import { pauseMs } from "./pause.ts";
-import type { ExplicitPolicy } from "./presets.ts";
-import type { Settings } from "./settings.ts";
-import type { WrittenRoute } from "./written-routes.ts";
+import type { WrittenRoute } from "./reading/written-routes.ts";
+import type { Settings } from "./settings/settings.ts";
+import type { ExplicitPolicy } from "./sources/presets.ts";
 
-/** A route of the service, the same for all sources; templates that name the source are filled in later. */
+/** A route, the same for all sources. Templates that name the source are filled per source. */
 export interface RouteConfig {
   readonly types: readonly string[] | null;
   readonly when: NonNullable<Route["when"]>;
   readonly destination: string;
   readonly templates: MessageTemplates;
   readonly envelope: EnvelopeConfig | null;
-  /** Added where the event does not say it itself. */
+  /** Added to events without a content type of their own. */
   readonly contentType: string | null;
-  /** What is set for this route alone; the rest is as for all. */
+  /** Overrides for this route; the rest is as for all routes. */
   readonly policy: Partial<Pick<ExplicitPolicy, "retry" | "schedule" | "onExhausted">>;
-  /** What a program says of its own events, over the templates. */
+  /** An intent relay's own translation, which replaces the templates. */
   readonly translation?: Pick<Route, "topic" | "key" | "headers" | "payload">;
 }
 
 interface MessageTemplates {
   readonly topic: Template | null;
-  /** Where the topic's template is written, for complaints. */
+  /** The setting that holds the topic template, for problems. */
   readonly topicSetting: string;
   readonly key: Template | null;
   readonly headers: Readonly<Record<string, Template>>;
@@ -38,38 +38,42 @@ interface EnvelopeConfig {
   readonly contentType: string | undefined;
 }
 
-/** The routes as written, or the one that leads everything to the only destination. */
+/** The routes as written, or the one that sends everything to the only destination. */
 export function routesConfig(
   settings: Settings,
   destinations: readonly DestinationConfig[],
   problems: string[],
 ): readonly RouteConfig[] {
   const written = settings.OUTBOX_ROUTES;
-  // Without a destination there is another complaint already.
-  if (destinations.length === 0) return [];
-  if (written === undefined && destinations.length > 1) {
-    const names = destinations.map(({ name }) => name).join(", ");
-    problems.push(`OUTBOX_ROUTES is missing: say which events go to ${names}`);
+  const names = destinationNames(settings, destinations);
+  // A missing destination is already reported.
+  if (names.length === 0) return [];
+  if (written === undefined && names.length > 1) {
+    problems.push(`OUTBOX_ROUTES is missing: set which events go to ${names.join(", ")}`);
     return [];
   }
   const routes = (written ?? [{}]).map((route, index) =>
-    routeConfig(route, written === undefined ? "" : `routes[${index}].`, settings, destinations, problems),
+    routeConfig(route, written === undefined ? "" : `routes[${index}].`, settings, names, problems),
   );
-  const problem = routesProblem(routes, destinations);
-  if (problem !== null) problems.push(problem);
+  problems.push(...routesProblems(routes, names));
   return routes;
 }
 
-/** `place` is where it is written, for complaints. */
+/** Includes destinations with problems of their own: the routes to them are valid. */
+export function destinationNames(settings: Settings, destinations: readonly DestinationConfig[]): readonly string[] {
+  return [...new Set([...Object.keys(settings.OUTBOX_DESTINATIONS ?? {}), ...destinations.map(({ name }) => name)])];
+}
+
+/** `place` is the route's path in the settings, for problems. */
 export function routeConfig(
   route: WrittenRoute,
   place: string,
   settings: Settings,
-  destinations: readonly DestinationConfig[],
+  names: readonly string[],
   problems: string[],
 ): RouteConfig {
-  if (route.destination === undefined && destinations.length > 1) {
-    problems.push(`${place}destination is missing: write one of ${destinations.map(({ name }) => name).join(", ")}`);
+  if (route.destination === undefined && names.length > 1) {
+    problems.push(`${place}destination is missing: write one of ${names.join(", ")}`);
   }
   const template = (own: string | undefined, name: string, ofAll: string | undefined, setting: string) =>
     own === undefined ? compiled(ofAll, setting, problems) : compiled(own, `${place}${name}`, problems);
@@ -77,7 +81,7 @@ export function routeConfig(
   return {
     types: route.types === undefined ? null : [route.types].flat(),
     when: route.when ?? {},
-    destination: route.destination ?? destinations[0]!.name,
+    destination: route.destination ?? names[0]!,
     templates: {
       topic: template(route.topic, "topic", settings.TOPIC_TEMPLATE, "TOPIC_TEMPLATE"),
       topicSetting: route.topic === undefined ? "TOPIC_TEMPLATE" : `${place}topic`,
@@ -124,7 +128,7 @@ function retryConfig(
   };
   if (schedule === undefined) return { retry };
   if (Object.values(retry).some((it) => it !== undefined)) {
-    problems.push(`${place}retry has a schedule and computed pauses: keep one of them`);
+    problems.push(`${place}retry has both a schedule and computed delays: keep one of them`);
   }
   return { schedule: schedule.map((written) => pause(written, "schedule") ?? 0) };
 }
@@ -139,41 +143,33 @@ function compiled(text: string | undefined, name: string, problems: string[]): T
   }
 }
 
-/** Unknown destinations, fields, and routes that nothing can reach. Null when all is well. */
-export function routesProblem(
-  routes: readonly RouteConfig[],
-  destinations: readonly DestinationConfig[],
-): string | null {
-  try {
-    compileRoutes(
-      routes.map(({ destination, types, when }) => ({ destination, when, ...(types === null ? {} : { types }) })),
-      destinations.map(({ name }) => name),
-    );
-    return null;
-  } catch (error) {
-    return reasonOf(error).replace(/ \[CONFIG_INVALID\].*$/, "");
-  }
+/** Unknown destinations and fields, and routes that can never match. */
+export function routesProblems(routes: readonly RouteConfig[], names: readonly string[]): readonly string[] {
+  return routeFaults(
+    routes.map(({ destination, types, when }) => ({ destination, when, ...(types === null ? {} : { types }) })),
+    names,
+  );
 }
 
-/** The same routes for these types alone; every other type is somebody else's. */
+/** The same routes for these types only. Other relays deliver all other types. */
 export function restrictedTo(only: readonly string[], routes: readonly RouteConfig[]): readonly RouteConfig[] {
   if (only.length === 0) return routes;
-  const taken: string[] = [];
+  const covered: string[] = [];
   return routes.flatMap((route) => {
     const common = only.flatMap((wanted) => (route.types ?? ["*"]).flatMap((it) => narrower(wanted, it)));
-    const types = [...new Set(common)].filter((type) => !taken.some((earlier) => covers(earlier, type)));
-    if (Object.keys(route.when).length === 0) taken.push(...types);
+    const types = [...new Set(common)].filter((type) => !covered.some((earlier) => covers(earlier, type)));
+    if (Object.keys(route.when).length === 0) covered.push(...types);
     return types.length === 0 ? [] : [{ ...route, types }];
   });
 }
 
-/** What two patterns have in common, as far as one of them contains the other. */
+/** The common part of two patterns, if one of them contains the other. */
 function narrower(one: string, other: string): string[] {
   if (covers(other, one)) return [one];
   return covers(one, other) ? [other] : [];
 }
 
-/** For a source: with its names in the templates. */
+/** The route for one source, with the source's names in the templates. */
 export function filledRoute(
   { contentType, destination, envelope, templates, translation, types, when }: RouteConfig,
   source: { readonly schema: string; readonly table: string },

@@ -6,18 +6,18 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { stringify } from "yaml";
 import { z } from "zod";
-import { ConfigProblems } from "./config-problems.ts";
-import { configSchema } from "./config-schema.ts";
 import { type ConfigSources, loadConfig } from "./load-config.ts";
-import { settingsDocuments } from "./reference.ts";
-import { SETTING_NAMES, type SettingName, settingOf } from "./settings.ts";
-import { starterConfig } from "./starter-config.ts";
-import { valueTypeOf } from "./value-types.ts";
+import { ConfigProblems } from "./reading/config-problems.ts";
+import { configSchema } from "./reading/config-schema.ts";
+import { starterConfig } from "./reading/starter-config.ts";
+import { settingsDocuments } from "./settings/reference.ts";
+import { SETTING_NAMES, type SettingName, settingOf } from "./settings/settings.ts";
+import { valueTypeOf } from "./settings/value-types.ts";
 
 const RUNS = 150;
 const PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----";
 
-/** Values as a file holds them, of the forms that cannot be drawn from the schema alone. */
+/** Values as a file holds them, for forms that the schema alone cannot generate. */
 const DRAWN: { readonly [Name in SettingName]?: fc.Arbitrary<unknown> } = {
   DATABASE_URL: fc.constantFrom("postgres://me:p%40w@db:5433/shop", "postgres://db/shop?sslmode=require", "nonsense"),
   OUTBOX_DESTINATION: fc.constantFrom("stdout:", "kafka://k:9092", "amqp://u:p@h"),
@@ -60,12 +60,12 @@ function valuesOf(name: SettingName): fc.Arbitrary<unknown> {
   }
 }
 
-/** As the environment or a flag would say it. */
+/** As written in the environment or a flag. */
 function textOf(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** As a file would say it: `${` has a meaning there. */
+/** As written in a file, where `${` has a meaning. */
 function inFile(values: Readonly<Record<string, unknown>>): object {
   const escaped = (value: unknown): unknown => {
     if (typeof value === "string") return value.replaceAll("${", () => "$${");
@@ -86,7 +86,7 @@ function inFile(values: Readonly<Record<string, unknown>>): object {
   return root;
 }
 
-/** The whole configuration, or all that is wrong with it, whatever the places are called. */
+/** The whole configuration, or all problems, without the names of the origins. */
 async function outcomeOf(sources: Partial<ConfigSources>): Promise<unknown> {
   try {
     const { config } = await loadConfig({ env: {}, cwd: "/", ...sources });
@@ -106,7 +106,7 @@ function withoutPlaces(problem: string): string {
   return plain;
 }
 
-test("A14 G2 file, environment and flags give the same configuration, or the same complaints", async () => {
+test("A14 G2 file, environment and flags give the same configuration, or the same problems", async () => {
   const folder = mkdtempSync(join(tmpdir(), "outbox-relay-same-"));
   const some = fc.record(Object.fromEntries(SETTING_NAMES.map((name) => [name, valuesOf(name)])), { requiredKeys: [] });
   const complete = { DATABASE_URL: "postgres://me:pw@db/d", OUTBOX_SCHEMAS: ["a"], OUTBOX_DESTINATION: "stdout:" };
@@ -134,7 +134,7 @@ test("A14 G2 file, environment and flags give the same configuration, or the sam
   }
 });
 
-test("A14 the JSON Schema takes what the file takes, and refuses a typo and a wrong type", () => {
+test("A14 the JSON Schema accepts what the file accepts, and rejects a typo and a wrong type", () => {
   const schema = z.fromJSONSchema(configSchema() as Parameters<typeof z.fromJSONSchema>[0]);
   const takes = (file: unknown) => schema.safeParse(file).success;
   assert.ok(takes(JSON.parse(starterConfig("json").text)));
@@ -149,7 +149,7 @@ test("A14 the JSON Schema takes what the file takes, and refuses a typo and a wr
   assert.ok(!takes({ http: { portFile: "/x" } }));
 });
 
-test("A14 no setting is left out of the documents", () => {
+test("A14 the documents contain every setting", () => {
   const documents = settingsDocuments();
   for (const name of SETTING_NAMES) {
     for (const file of [".env.example", "docs/reference/settings.md", "docs/reference/config.schema.json"]) {
@@ -158,12 +158,12 @@ test("A14 no setting is left out of the documents", () => {
   }
 });
 
-test("A14 what init writes can be used as it is, in every format", async () => {
+test("A14 the file that init writes works unchanged, in every format", async () => {
   const folder = mkdtempSync(join(tmpdir(), "outbox-relay-starter-"));
   try {
     for (const format of ["yaml", "json", "ts"] as const) {
       const { file, text } = starterConfig(format);
-      const local = JSON.stringify(join(import.meta.dirname, "define-config.ts"));
+      const local = JSON.stringify(join(import.meta.dirname, "reading", "define-config.ts"));
       writeFileSync(join(folder, file), text.replace('"outbox-relay"', local));
       const { config } = await loadConfig({ env: {}, cwd: folder });
       assert.deepEqual([config.sources.schemas, config.destinations[0]!.kind], ["*", "stdout"]);

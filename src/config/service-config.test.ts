@@ -5,11 +5,11 @@ import { test } from "node:test";
 import type { OutboxEvent } from "../core/event.ts";
 import { RETRY_PRESETS } from "../core/retry-policy.ts";
 import type { KafkaPublisherOptions } from "../publishers/kafka/kafka-config.ts";
-import { ConfigProblems } from "./config-problems.ts";
-import type { Environment } from "./environment.ts";
-import { policyOf } from "./presets.ts";
-import { readSettings } from "./read-settings.ts";
+import { ConfigProblems } from "./reading/config-problems.ts";
+import type { Environment } from "./reading/environment.ts";
+import { readSettings } from "./reading/read-settings.ts";
 import { serviceConfig } from "./service-config.ts";
+import { policyOf } from "./sources/presets.ts";
 
 const BASE = { DATABASE_URL: "postgres://me:pw@db:5433/shop", OUTBOX_SCHEMAS: "a,b", KAFKA_BROKERS: "k1:9092" };
 
@@ -31,14 +31,14 @@ function kafkaOf(env: Environment) {
   return destination.options as KafkaPublisherOptions;
 }
 
-test("A14 database, sources and destination are asked for by name when they are missing, all at once", () => {
-  const told = problemsOf({});
-  assert.match(told, /DATABASE_URL is missing: write postgres:/);
-  assert.match(told, /set OUTBOX_SCHEMAS to schema,schema or \*, or OUTBOX_TABLE/);
-  assert.match(told, /set KAFKA_BROKERS=host:port, .*or OUTBOX_DESTINATION to kafka:/);
+test("A14 missing database, sources and destination are reported by name, all at once", () => {
+  const problems = problemsOf({});
+  assert.match(problems, /DATABASE_URL is missing: write postgres:/);
+  assert.match(problems, /set OUTBOX_SCHEMAS to schema,schema or \*, or OUTBOX_TABLE/);
+  assert.match(problems, /set KAFKA_BROKERS=host:port, .*or OUTBOX_DESTINATION to kafka:/);
 });
 
-test("A14 the environment alone describes the whole service", () => {
+test("A14 the environment alone can describe the whole service", () => {
   const config = configFromEnvironment({ ...BASE, RETENTION: "7d", LANES: "8", PORT: "4000", RELAY_ID: "r1" });
   assert.equal(config.database.url, "postgres://me:pw@db:5433/shop");
   assert.equal(config.database.relaySchema, "outbox_relay");
@@ -50,7 +50,7 @@ test("A14 the environment alone describes the whole service", () => {
   assert.equal(configFromEnvironment({ ...BASE, OUTBOX_SCHEMAS: "*" }).sources.schemas, "*");
 });
 
-test("A14 the PG variables do instead of an address, and fill what it leaves open", () => {
+test("A14 the PG variables replace an address, or complete it", () => {
   const { DATABASE_URL: _, ...rest } = BASE;
   const pg = { PGHOST: "h", PGPORT: "5555", PGDATABASE: "d", PGUSER: "u", PGPASSWORD: "p" };
   const { host, port, database, user, password } = configFromEnvironment({ ...rest, ...pg }).database;
@@ -70,11 +70,11 @@ test("H1 several hosts of the database are named in the address or in PGHOST; a 
   ]);
   assert.match(
     problemsOf({ ...BASE, DATABASE_URL: "postgres://one,two/shop?target_session_attrs=standby" }),
-    /target_session_attrs=standby: the relay writes/,
+    /target_session_attrs=standby; the relay accepts/,
   );
 });
 
-test("A20 TLS to Postgres means what it means in every other client, in the address as in PGSSLMODE", () => {
+test("A20 TLS modes of Postgres mean the same as in every other client, in the address as in PGSSLMODE", () => {
   const sslOf = (env: Environment) => configFromEnvironment({ ...BASE, ...env }).database.ssl;
   assert.equal(sslOf({}), undefined);
   assert.equal(sslOf({ PGSSLMODE: "disable" }), false);
@@ -94,15 +94,15 @@ test("A20 TLS to Postgres means what it means in every other client, in the addr
   assert.match(problemsOf({ ...BASE, PGSSLMODE: "verify-ca", PGSSLROOTCERT: "/no/ca" }), /PGSSLROOTCERT names a file/);
 });
 
-test("A14 an address that is none is refused without being shown", () => {
+test("A14 an invalid address is refused without being shown", () => {
   for (const address of ["mysql://root:hunter2@h/d", "postgres:/root:hunter2@h/d", "root:hunter2@h/d"]) {
-    const told = problemsOf({ ...BASE, DATABASE_URL: address });
-    assert.match(told, /DATABASE_URL cannot be used: write postgres:/);
-    assert.doesNotMatch(told, /hunter2/);
+    const problems = problemsOf({ ...BASE, DATABASE_URL: address });
+    assert.match(problems, /DATABASE_URL is invalid: write postgres:/);
+    assert.doesNotMatch(problems, /hunter2/);
   }
 });
 
-test("G2 one address alone leads to every kind of destination, at its usual port", () => {
+test("G2 an address alone configures every kind of destination, at its usual port", () => {
   const { KAFKA_BROKERS: _, ...none } = BASE;
   const reached = (address: string, more: Environment = {}) => {
     const [it] = configFromEnvironment({ ...none, ...more, OUTBOX_DESTINATION: address }).destinations;
@@ -125,7 +125,7 @@ test("G2 one address alone leads to every kind of destination, at its usual port
   assert.deepEqual(reached("n:1", { PUBLISHER_TYPE: "NATS" }), ["nats", "nats", "n:1"]);
 });
 
-test("G2 the destination's scheme says which it is; an unknown one is told which there are", () => {
+test("G2 the scheme selects the kind of destination; an unknown one is reported with the known ones", () => {
   const { KAFKA_BROKERS: _, ...none } = BASE;
   const by = (address: string, more: Environment = {}) =>
     configFromEnvironment({ ...none, ...more, OUTBOX_DESTINATION: address }).destinations[0]!;
@@ -136,19 +136,19 @@ test("G2 the destination's scheme says which it is; an unknown one is told which
   const typed = by("h1:1", { PUBLISHER_TYPE: "kafka" });
   assert.deepEqual([typed.kind, typed.addresses], ["kafka", ["h1:1"]]);
   const unknown = problemsOf({ ...none, OUTBOX_DESTINATION: "pulsar://u:hunter2@h" });
-  assert.match(unknown, /OUTBOX_DESTINATION begins with "pulsar:": write kafka:\/\/host:port, .*stdout:/);
+  assert.match(unknown, /OUTBOX_DESTINATION starts with "pulsar:": write kafka:\/\/host:port, .*stdout:/);
   assert.doesNotMatch(unknown, /hunter2/);
   assert.match(problemsOf({ ...none, OUTBOX_DESTINATION: "kafka" }), /has no scheme/);
   assert.match(
     problemsOf({ ...none, OUTBOX_DESTINATION: "stdout:", DELIVERY: "exactly-once" }),
-    /stdout cannot do that/,
+    /stdout does not support it/,
   );
   assert.match(problemsOf({ ...BASE, OUTBOX_DESTINATION: "kafka://other:1" }), /name different destinations/);
   assert.equal(problemsOf({ ...BASE, OUTBOX_DESTINATION: "kafka://k1:9092" }), "");
   assert.match(problemsOf({ ...BASE, KAFKA_BROKERS: "k1:99999,x y" }), /KAFKA_BROKERS.*"k1:99999", "x y"/);
 });
 
-test("A20 Kafka's logins need all of their parts", () => {
+test("A20 Kafka logins need all their settings", () => {
   const user = { KAFKA_USERNAME: "u", KAFKA_PASSWORD: "pass" };
   assert.deepEqual(kafkaOf({ ...user, KAFKA_SASL_MECHANISM: "scram-sha-256" }).sasl, {
     mechanism: "SCRAM-SHA-256",
@@ -164,7 +164,7 @@ test("A20 Kafka's logins need all of their parts", () => {
   );
   assert.equal(kafkaOf({}).sasl, undefined);
   assert.deepEqual(kafkaOf({ KAFKA_OAUTH_TOKEN: "t" }).sasl, { mechanism: "OAUTHBEARER", token: "t" });
-  assert.match(problemsOf({ ...BASE, KAFKA_PASSWORD: "pass" }), /KAFKA_PASSWORD is set and KAFKA_USERNAME is not/);
+  assert.match(problemsOf({ ...BASE, KAFKA_PASSWORD: "pass" }), /KAFKA_PASSWORD is set but KAFKA_USERNAME is not/);
   assert.match(problemsOf({ ...BASE, KAFKA_SASL_MECHANISM: "PLAIN" }), /needs KAFKA_USERNAME and KAFKA_PASSWORD/);
   assert.match(problemsOf({ ...BASE, KAFKA_USERNAME: "u" }), /KAFKA_PASSWORD is missing/);
   assert.match(problemsOf({ ...BASE, KAFKA_SASL_MECHANISM: "OAUTHBEARER" }), /needs KAFKA_OAUTH_TOKEN, or/);
@@ -178,11 +178,14 @@ test("A20 certificates switch TLS to Kafka on, and come in pairs", () => {
   assert.equal(kafkaOf({ KAFKA_SSL: "yes" }).tls, true);
   assert.deepEqual(kafkaOf({ KAFKA_SSL_CA: PEM }).tls, { ca: pem });
   assert.deepEqual(kafkaOf({ KAFKA_SSL_CERT: PEM, KAFKA_SSL_KEY: PEM }).tls, { cert: pem, key: pem });
-  assert.match(problemsOf({ ...BASE, KAFKA_SSL_CERT: PEM }), /KAFKA_SSL_CERT is set and KAFKA_SSL_KEY is not/);
-  assert.match(problemsOf({ ...BASE, KAFKA_SSL: "false", KAFKA_SSL_CA: PEM }), /KAFKA_SSL is "false" and there are/);
+  assert.match(problemsOf({ ...BASE, KAFKA_SSL_CERT: PEM }), /KAFKA_SSL_CERT is set but KAFKA_SSL_KEY is not/);
+  assert.match(
+    problemsOf({ ...BASE, KAFKA_SSL: "false", KAFKA_SSL_CA: PEM }),
+    /KAFKA_SSL is "false" but certificates are/,
+  );
 });
 
-test("A20 tokens are asked for by client credentials, shared while fresh and renewed in time", async () => {
+test("A20 tokens are requested by client credentials, shared while fresh and renewed in time", async () => {
   const requests: { authorization: string | undefined; body: string }[] = [];
   let answer = { status: 200, body: JSON.stringify({ access_token: "t1", expires_in: 3_600 }) };
   const server = createServer((request, response) => {
@@ -211,7 +214,7 @@ test("A20 tokens are asked for by client credentials, shared while fresh and ren
     assert.equal(requests[0]?.authorization, `Basic ${Buffer.from("id:se%3Acret").toString("base64")}`);
     assert.equal(requests[0]?.body, "grant_type=client_credentials&scope=kafka");
     answer = { status: 401, body: "{}" };
-    await assert.rejects(tokenOf()(), /No token came from .*: it answered 401 \[DESTINATION_UNREACHABLE\]/);
+    await assert.rejects(tokenOf()(), /Cannot get a token from .*: it answered 401 \[DESTINATION_UNREACHABLE\]/);
     answer = { status: 200, body: JSON.stringify({ access_token: "t2" }) };
     const shortLived = tokenOf();
     await shortLived();
@@ -222,7 +225,15 @@ test("A20 tokens are asked for by client credentials, shared while fresh and ren
   }
 });
 
-test("the table's preset gives the defaults, and what is set on purpose wins", () => {
+test("BATCH_SIZE is the number of events in one publish, also where that is a transaction", () => {
+  const limitsOf = (own: Record<string, string>) => configFromEnvironment({ ...BASE, ...own }).destinations[0]?.limits;
+  assert.deepEqual(limitsOf({}), {});
+  assert.deepEqual(limitsOf({ BATCH_SIZE: "7" }), { batchSize: 7, transactionSize: 7 });
+  assert.deepEqual(limitsOf({ BATCH_SIZE: "7", TRANSACTION_SIZE: "90" }), { batchSize: 7, transactionSize: 90 });
+  assert.deepEqual(limitsOf({ TRANSACTION_SIZE: "90" }), { transactionSize: 90 });
+});
+
+test("the table's preset provides the defaults, and explicit settings override them", () => {
   const unset = configFromEnvironment(BASE).policy;
   const flag = policyOf("flag", unset);
   assert.deepEqual([flag.batchSize, flag.pollIntervalMs, flag.onExhausted, flag.idHeader], [500, 500, "park", null]);
@@ -234,9 +245,9 @@ test("the table's preset gives the defaults, and what is set on purpose wins", (
     [policyOf("worker", unset).pollIntervalMs, policyOf("intent", unset).retry.kind],
     [5_000, "schedule"],
   );
-  const set = configFromEnvironment({ ...BASE, MAX_RETRIES: "3", BATCH_SIZE: "7", ON_EXHAUSTED: "block" }).policy;
+  const set = configFromEnvironment({ ...BASE, MAX_RETRIES: "3", ON_EXHAUSTED: "block" }).policy;
   const mine = policyOf("openoutbox", set);
-  assert.deepEqual([mine.batchSize, mine.onExhausted], [7, "block"]);
+  assert.equal(mine.onExhausted, "block");
   assert.deepEqual(mine.retry, { ...RETRY_PRESETS.openoutbox, attemptsMax: 3 });
   const longer = configFromEnvironment({ ...BASE, RETRY_INITIAL_DELAY_MS: "10m" }).policy;
   assert.ok(policyOf("flag", longer).retry.kind === "exponential");
@@ -292,16 +303,19 @@ test("B5 the Open Outbox Relay's own variables are enough", () => {
   assert.deepEqual(retry, { ...RETRY_PRESETS.openoutbox, initialMs: 2_000, jitter: 0.2 });
 });
 
-test("A6 columns of one's own are named by what they hold", () => {
+test("A6 custom columns are named by their role", () => {
   const { columns } = configFromEnvironment({ ...BASE, OUTBOX_COLUMNS: "id=No,flags=done+sent,key=none" }).sources;
   assert.deepEqual(columns, { id: "No", flags: ["done", "sent"], key: null });
-  assert.match(problemsOf({ ...BASE, OUTBOX_COLUMNS: "ids=No" }), /unknown word "ids", did you mean id\?/);
+  assert.match(problemsOf({ ...BASE, OUTBOX_COLUMNS: "ids=No" }), /unknown name "ids", did you mean id\?/);
 });
 
-test("names that PostgreSQL cannot take are refused before anything is asked", () => {
+test("names that PostgreSQL cannot accept are refused before any query", () => {
   assert.match(problemsOf({ ...BASE, DATABASE_SCHEMA: "s".repeat(64) }), /DATABASE_SCHEMA/);
-  assert.match(problemsOf({ ...BASE, OUTBOX_SCHEMAS: "s".repeat(64) }), /OUTBOX_SCHEMAS: .* is no name/);
-  assert.match(problemsOf({ ...BASE, OUTBOX_TABLE: "a.b.c" }), /OUTBOX_TABLE: "a.b.c" is no table name/);
+  assert.match(
+    problemsOf({ ...BASE, OUTBOX_SCHEMAS: "s".repeat(64) }),
+    /OUTBOX_SCHEMAS: .* is not a valid PostgreSQL name/,
+  );
+  assert.match(problemsOf({ ...BASE, OUTBOX_TABLE: "a.b.c" }), /OUTBOX_TABLE: "a.b.c" is not a table name/);
   assert.match(problemsOf({ ...BASE, OUTBOX_SCHEMAS: "a,*" }), /OUTBOX_SCHEMAS has \* and other names/);
 });
 
@@ -315,13 +329,13 @@ test("H1 B4 the lease of an instance and the lease of claims are two settings", 
   assert.deepEqual(leases({ LEASE_TIMEOUT: "3s" }), [3_000, 3_000]);
   assert.deepEqual(leases({ LEASE_TIMEOUT: "3s", INSTANCE_LEASE: "20s" }), [20_000, 3_000]);
   assert.deepEqual(leases({ LEASE_TIMEOUT: "3m", INSTANCE_LEASE: "30s" }), [30_000, 180_000]);
-  // Whoever raised the lease for slow receivers keeps as much of it as they need.
+  // A long lease for slow receivers still leaves as much time as they need.
   assert.deepEqual(leases({ LEASE_TIMEOUT: "1m", PUBLISH_TIMEOUT: "20s" }), [40_000, 60_000]);
   const tooLong = { ...BASE, INSTANCE_LEASE: "5s", PUBLISH_TIMEOUT: "6s" };
   assert.match(problemsOf(tooLong), /PUBLISH_TIMEOUT \(6s\) must be below INSTANCE_LEASE \(5s\)/);
 });
 
-test("what must be shorter than the lease shrinks with it, and a stop fits into its time", () => {
+test("timings that must stay below the lease shrink with it, and a stop fits into its time", () => {
   const { timing, database } = configFromEnvironment({ ...BASE, LEASE_TIMEOUT: "2s", SHUTDOWN_TIMEOUT_MS: "1000" });
   assert.ok(timing.leaseMarginMs! < 2_000 && timing.publishTimeoutMs! < 2_000);
   assert.ok(database.timeouts!.statementMs! < 1_000, "below half the lease");
@@ -330,7 +344,7 @@ test("what must be shorter than the lease shrinks with it, and a stop fits into 
   assert.deepEqual([kafkaOf({}).requestTimeoutMs, kafkaOf({}).connectTimeoutMs], [4_000, 3_000]);
 });
 
-test("F3 A14 what is recorded is a number a second, all of it or nothing, and what is hidden a list of names", () => {
+test("F3 A14 recording takes a number per second, all or off, and redaction a list of names", () => {
   const recordOf = (env: Readonly<Record<string, string>>) => configFromEnvironment({ ...BASE, ...env }).record;
   const defaults = { deliveredPerSecond: 50, retentionMs: 604_800_000, redact: [] };
   assert.deepEqual(recordOf({}), defaults);

@@ -6,34 +6,36 @@ import { parseTableName, quoteIdentifier } from "../postgres/identifiers.ts";
 import type { DatabaseOptions } from "../postgres/pool.ts";
 import { type AccessConfig, accessConfig, accessSecrets, accessWarnings } from "./access-config.ts";
 import { clearTextWarnings } from "./clear-text-warnings.ts";
-import { columnsConfig } from "./columns-config.ts";
-import { ConfigProblems } from "./config-problems.ts";
-import { databaseConfig, databaseWarnings } from "./database-config.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
-import type { LoadedIntentRelay } from "./intent-relays.ts";
-import { intentSecrets, waysConfig } from "./intents-config.ts";
 import { databaseTimeoutsFor, instanceLeaseOf, publishTimeoutFor, timingFor } from "./lease-timing.ts";
-import { type LogsConfig, logsConfig } from "./logs-config.ts";
 import { pauseMs } from "./pause.ts";
-import type { ExplicitPolicy } from "./presets.ts";
-import type { ReadSettings } from "./read-settings.ts";
-import { deliveredPerSecond } from "./record-settings.ts";
-import { type RedisStoreConfig, redisStoreConfig } from "./redis-store-config.ts";
-import { type RequestsConfig, requestsConfig } from "./requests-config.ts";
+import { ConfigProblems } from "./reading/config-problems.ts";
+import type { ReadSettings } from "./reading/read-settings.ts";
 import type { RouteConfig } from "./routes-config.ts";
-import type { Settings } from "./settings.ts";
-import { type SubscriberConfig, subscribersConfig } from "./subscribers-config.ts";
+import { deliveredPerSecond } from "./settings/record-settings.ts";
+import type { Settings } from "./settings/settings.ts";
+import { durationText } from "./settings/value-types.ts";
+import { columnsConfig } from "./sources/columns-config.ts";
+import { databaseConfig, databaseWarnings } from "./sources/database-config.ts";
+import type { LoadedIntentRelay } from "./sources/intent-relays.ts";
+import { intentSecrets, routingConfig } from "./sources/intents-config.ts";
+import { type LogsConfig, logsConfig } from "./sources/logs-config.ts";
+import type { ExplicitPolicy } from "./sources/presets.ts";
+import { type RedisStoreConfig, redisStoreConfig } from "./sources/redis-store-config.ts";
+import { type RequestsConfig, requestsConfig } from "./sources/requests-config.ts";
+import { type SubscriberConfig, subscribersConfig } from "./sources/subscribers-config.ts";
 import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
-import { durationText } from "./value-types.ts";
 
-/** All that the service needs to know, checked. Wherever it came from, the rest of the program sees only this. */
+/**
+ * The validated configuration of the service. The rest of the program sees only this, whatever the origin of a value.
+ */
 export interface ServiceConfig {
   readonly service: string;
   readonly instanceName: string;
   readonly database: DatabaseOptions;
-  /** Where the events wait, if not in the database. */
+  /** The Redis outbox; null when the events are in the database. */
   readonly store: RedisStoreConfig | null;
-  /** Set when the events come from an event store: then nothing of a database counts. */
+  /** Set when the events come from an event store; database settings do not apply then. */
   readonly requests: RequestsConfig | null;
   readonly http: { readonly host: string; readonly port: number };
   readonly access: AccessConfig;
@@ -43,14 +45,14 @@ export interface ServiceConfig {
     readonly schemas: readonly string[] | "*";
     readonly tables: readonly string[];
     readonly columns: ColumnNames;
-    /** Of the claims in an Open Outbox table; null for its own default. */
+    /** The lease of claims in an Open Outbox table; null for its own default. */
     readonly claimLeaseMs: number | null;
-    /** Patterns of the types to deliver; empty for all of them. */
+    /** Patterns of the types to deliver; empty for all. */
     readonly only: readonly string[];
   };
-  /** At least one. */
+  /** Never empty, unless the command works without one. */
   readonly destinations: readonly DestinationConfig[];
-  /** Of queues, and of logs that have no subscribers. */
+  /** For queues, and for logs without subscribers. */
   readonly routes: readonly RouteConfig[];
   readonly logs: LogsConfig;
   readonly subscribers: readonly SubscriberConfig[];
@@ -60,10 +62,10 @@ export interface ServiceConfig {
   readonly timing: Partial<Timing>;
   readonly retentionMs: number | null;
   readonly record: {
-    /** Delivered events that are recorded; Infinity for all. */
+    /** Delivered events recorded per second; Infinity for all. */
     readonly deliveredPerSecond: number;
     readonly retentionMs: number;
-    /** Names of headers and fields that nobody is to see. */
+    /** Names of headers and fields that are never shown. */
     readonly redact: readonly string[];
   };
   readonly shutdownMs: number;
@@ -72,17 +74,23 @@ export interface ServiceConfig {
   readonly warnings: readonly string[];
 }
 
-/** Throws ConfigProblems with everything that is wrong. */
+/** Validates the settings as a whole. Throws ConfigProblems with all problems at once. */
 export function serviceConfig(
   { settings, origins, secrets, warnings }: ReadSettings,
   relays: readonly LoadedIntentRelay[] = [],
+  { mayLackDestination = false }: { readonly mayLackDestination?: boolean } = {},
 ): ServiceConfig {
   const problems: string[] = [];
   const leaseMs = instanceLeaseOf(settings);
-  // Whoever comes from the Open Outbox Relay has its variables and its table, which needs no naming there.
+  // Users of the Open Outbox Relay have its variables and its table, whose name they never set.
   const isOpenOutbox = /^STORAGE_URL/.test(origins.get("DATABASE_URL")?.name ?? "");
-  const { destinations, routes } = waysConfig(settings, relays, problems);
-  // Without a database nothing has to be said of one.
+  const { destinations, routes } = routingConfig(
+    settings,
+    relays,
+    problems,
+    mayLackDestination && settings.KURRENTDB_URL === undefined,
+  );
+  // Without a database, problems with its settings do not matter.
   const ofDatabase = settings.OUTBOX_STORE === undefined && settings.KURRENTDB_URL === undefined ? problems : [];
   const config = {
     service: settings.SERVICE_NAME,
@@ -127,7 +135,7 @@ function publishTimeoutOf(settings: Settings, leaseMs: number, problems: string[
   const { PUBLISH_TIMEOUT } = settings;
   if (PUBLISH_TIMEOUT === undefined) return publishTimeoutFor(leaseMs);
   if (PUBLISH_TIMEOUT >= leaseMs) {
-    // A publish that outlives the lease could meet a successor with the same events.
+    // A publish that outlives the lease could overlap with the new owner's publish of the same events.
     const setting = settings.INSTANCE_LEASE === undefined ? "LEASE_TIMEOUT" : "INSTANCE_LEASE";
     const [publish, lease] = [durationText(PUBLISH_TIMEOUT), durationText(leaseMs)];
     problems.push(`PUBLISH_TIMEOUT (${publish}) must be below ${setting} (${lease}): lower it, or raise ${setting}`);
@@ -143,7 +151,7 @@ function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: stri
   const own = { columns, claimLeaseMs, only: [...new Set(settings.OUTBOX_ONLY)] };
   const isAll = OUTBOX_SCHEMAS?.includes("*") ?? false;
   if (isAll && OUTBOX_SCHEMAS!.length > 1) {
-    problems.push("OUTBOX_SCHEMAS has * and other names: * alone takes every schema that has an outbox table");
+    problems.push("OUTBOX_SCHEMAS has * and other names: write only *, which means every schema with an outbox table");
   }
   for (const schema of OUTBOX_SCHEMAS ?? []) checked(problems, "OUTBOX_SCHEMAS", () => quoteIdentifier(schema));
   if (OUTBOX_TABLE !== undefined) checked(problems, "OUTBOX_TABLE", () => parseTableName(OUTBOX_TABLE));
@@ -151,7 +159,7 @@ function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: stri
   if (isOpenOutbox && isNothingNamed) return { schemas: [], tables: ["public.openoutbox_events"], ...own };
   if (isNothingNamed) {
     problems.push(
-      "The sources are missing: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE, OUTBOX_MANAGED or OUTBOX_EVENT_TABLES to schema.table",
+      "No sources are set: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE, OUTBOX_MANAGED or OUTBOX_EVENT_TABLES to schema.table",
     );
   }
   const tables = OUTBOX_TABLE === undefined ? [] : [OUTBOX_TABLE];
@@ -165,14 +173,13 @@ function explicitPolicy(settings: Settings, problems: string[]): ExplicitPolicy 
   }
   return {
     pollIntervalMs: settings.POLL_INTERVAL_MS,
-    batchSize: settings.BATCH_SIZE,
     onExhausted: settings.ON_EXHAUSTED,
     retry: { attemptsMax: settings.MAX_RETRIES, initialMs, maxMs, jitter: settings.RETRY_JITTER },
     schedule: scheduleOf(settings, problems),
   };
 }
 
-/** Listed pauses and computed ones exclude each other. */
+/** Listed and computed delays exclude each other. */
 function scheduleOf(settings: Settings, problems: string[]): readonly number[] | undefined {
   const { RETRY_SCHEDULE: listed } = settings;
   if (listed === undefined) return undefined;
@@ -180,7 +187,7 @@ function scheduleOf(settings: Settings, problems: string[]): readonly number[] |
     (name) => settings[name] !== undefined,
   );
   if (computed !== undefined) {
-    problems.push(`RETRY_SCHEDULE lists the pauses and ${computed} computes them: keep one of them`);
+    problems.push(`RETRY_SCHEDULE lists the delays, but ${computed} computes them: keep one of them`);
   }
   return listed.map((written) => pauseMs(written, "RETRY_SCHEDULE", problems) ?? 0);
 }

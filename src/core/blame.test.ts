@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BlameBook } from "./blame.ts";
+import { BlameTracker } from "./blame.ts";
 
 const bad = { pipeline: "p", id: "bad" };
 const other = (number: number) => ({ pipeline: "p", id: `e${number}` });
 
-function deliver(book: BlameBook, count: number, topic = "t"): void {
+function deliver(book: BlameTracker, count: number, topic = "t"): void {
   for (let i = 0; i < count; i += 1) book.delivered(other(i), topic);
 }
 
-test("H1 an event that fails with the destination while others get through is a suspect, then fails on its own account", () => {
-  const book = new BlameBook();
+test("H1 an event that fails with the destination while others are delivered is a suspect, then fails as an event", () => {
+  const book = new BlameTracker();
   const blames = [1, 2, 3, 4, 5].map(() => {
     const blame = book.failed(bad, null);
     deliver(book, 1);
@@ -19,18 +19,18 @@ test("H1 an event that fails with the destination while others get through is a 
   assert.deepEqual(blames, ["everyone", "suspect", "suspect", "event", "event"]);
 });
 
-test("H1 an outage, a rate limit and a destination that fails at random are held against no event", () => {
-  const book = new BlameBook();
+test("H1 no event is at fault for an outage, a rate limit or a destination that fails at random", () => {
+  const book = new BlameTracker();
   for (let round = 0; round < 20; round += 1) {
     assert.equal(book.failed(bad, null), "everyone");
-    // Nine of ten get through, and the tenth fails as well.
+    // Nine of ten are delivered, and the tenth fails as well.
     deliver(book, 9);
     book.failed(other(100 + round), null);
   }
 });
 
-test("H1 an outage in between clears an event of the suspicion", () => {
-  const book = new BlameBook();
+test("H1 after an outage in between, a suspect is no suspect any more", () => {
+  const book = new BlameTracker();
   book.failed(bad, null);
   deliver(book, 5);
   assert.equal(book.failed(bad, null), "suspect");
@@ -38,8 +38,8 @@ test("H1 an outage in between clears an event of the suspicion", () => {
   assert.equal(book.failed(bad, null), "everyone");
 });
 
-test("H1 other suspects say nothing about the destination", () => {
-  const book = new BlameBook();
+test("H1 failures of other suspects say nothing about the destination", () => {
+  const book = new BlameTracker();
   const blames: string[] = [];
   for (let round = 0; round < 5; round += 1) {
     for (let i = 0; i < 20; i += 1) blames[i] = book.failed({ pipeline: "p", id: `bad${i}` }, null);
@@ -48,8 +48,8 @@ test("H1 other suspects say nothing about the destination", () => {
   assert.deepEqual(new Set(blames), new Set(["event"]));
 });
 
-test("H1 what gets through to another topic does not speak for this one", () => {
-  const book = new BlameBook();
+test("H1 deliveries to another topic say nothing about this one", () => {
+  const book = new BlameTracker();
   for (let round = 0; round < 5; round += 1) {
     assert.equal(book.failed(bad, "mine"), "everyone");
     deliver(book, 5, "other");
@@ -58,8 +58,8 @@ test("H1 what gets through to another topic does not speak for this one", () => 
   assert.equal(book.failed(bad, "mine"), "suspect");
 });
 
-test("H1 who was delivered begins anew, and the same id of another pipeline is another event", () => {
-  const book = new BlameBook();
+test("H1 a delivered event is no suspect any more, and the same id of another pipeline is another event", () => {
+  const book = new BlameTracker();
   book.failed(bad, null);
   deliver(book, 2);
   assert.equal(book.failed({ ...bad, pipeline: "q" }, null), "everyone");
@@ -67,12 +67,12 @@ test("H1 who was delivered begins anew, and the same id of another pipeline is a
   assert.deepEqual([book.hasFailed(bad), book.failed(bad, null)], [false, "everyone"]);
 });
 
-test("H1 an event goes alone once others were delivered between two of its failures", () => {
-  const book = new BlameBook();
+test("H1 an event is isolated once others were delivered between two of its failures", () => {
+  const book = new BlameTracker();
   book.failed(bad, null);
   book.failed(bad, null);
-  assert.equal(book.goesAlone(bad), false);
+  assert.equal(book.shouldIsolate(bad), false);
   deliver(book, 1);
   for (let i = 0; i < 50; i += 1) book.failed(other(i), null);
-  assert.deepEqual([book.failed(bad, null), book.goesAlone(bad)], ["everyone", true]);
+  assert.deepEqual([book.failed(bad, null), book.shouldIsolate(bad)], ["everyone", true]);
 });

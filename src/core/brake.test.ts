@@ -4,7 +4,7 @@ import { Brake, fingerprintOf } from "./brake.ts";
 
 let events = 0;
 
-/** What each failure answers, each of another event. */
+/** The result of each failure, each of another event. */
 function pulls(brake: Brake, reasons: readonly string[]): boolean[] {
   return reasons.map((reason) => {
     events += 1;
@@ -12,22 +12,22 @@ function pulls(brake: Brake, reasons: readonly string[]): boolean[] {
   });
 }
 
-test("so many failures in a row with one error pull the brake, exactly once", () => {
+test("the limit of failures in a row with the same error pulls the brake, exactly once", () => {
   assert.deepEqual(pulls(new Brake(3), ["no", "no", "no", "no"]), [false, false, true, false]);
 });
 
-test("a success between begins the count anew", () => {
+test("a success in between resets the count", () => {
   const brake = new Brake(2);
   assert.deepEqual(pulls(brake, ["no"]), [false]);
   brake.succeeded();
   assert.deepEqual(pulls(brake, ["no", "no"]), [false, true]);
 });
 
-test("another error begins the count anew", () => {
+test("another error resets the count", () => {
   assert.deepEqual(pulls(new Brake(2), ["no", "never", "no", "no"]), [false, false, false, true]);
 });
 
-test("one event that fails again and again does not pull the brake for all", () => {
+test("one event that fails repeatedly does not pull the brake for all", () => {
   const brake = new Brake(2);
   const same = () => brake.failed("stubborn", "no");
   assert.deepEqual([same(), same(), same()], [false, false, false]);

@@ -1,10 +1,10 @@
 /**
- * Notices that not single events are bad but everything is: many events in a row failed for their own sake, all with
- * the same error and no success between. Then the circuit opens instead of a million events being buried one by one.
+ * Detects that not single events but all of them fail: many different events in a row, all with the same error and
+ * without a success in between. The circuit then opens, before a million events become dead letters one by one.
  */
 export class Brake {
   readonly #eventsMax: number;
-  /** Each counts once, however often it is tried: one stubborn event says nothing about the others. */
+  /** Each event counts once, however often it is retried: one bad event says nothing about the others. */
   readonly #failed = new Set<string>();
   #fingerprint = "";
 
@@ -22,6 +22,7 @@ export class Brake {
     return this.#failed.size === this.#eventsMax;
   }
 
+  /** An event was delivered: the count begins again. */
   succeeded(): void {
     if (this.#failed.size === 0) return;
     this.#failed.clear();
@@ -29,7 +30,7 @@ export class Brake {
   }
 }
 
-/** Ids, numbers and quoted values differ between events of one and the same error. */
+/** The reason without ids, numbers and quoted values, which differ between events that fail with the same error. */
 export function fingerprintOf(reason: string): string {
   return reason
     .slice(0, 300)

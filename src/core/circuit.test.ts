@@ -12,7 +12,7 @@ function opened(nowMs = 0): Circuit {
   return circuit;
 }
 
-/** Lets the probe go that is due now and fails it. */
+/** Sends the probe that is due now and fails it. */
 function failProbe(circuit: Circuit, nowMs: number): void {
   assert.deepEqual(circuit.admission(nowMs), { admits: "probe" });
   circuit.beginProbe();
@@ -32,7 +32,7 @@ test("the first failure opens it and keeps the reason", () => {
   assert.deepEqual(circuit.admission(40), { admits: "none", waitMs: 60 });
 });
 
-test("after the delay one probe goes, and nothing beside it", () => {
+test("after the delay one probe may be sent, and nothing besides it", () => {
   const circuit = opened();
   assert.deepEqual(circuit.admission(100), { admits: "probe" });
   circuit.beginProbe();
@@ -55,7 +55,7 @@ test("the delay doubles with each failed probe up to the maximum", () => {
   assert.deepEqual(delays, [200, 400, 800, 1_000, 1_000, 1_000]);
 });
 
-test("answers to what was sent before it opened neither prolong nor close it", () => {
+test("late answers to sends from before it opened neither prolong nor close it", () => {
   const circuit = opened();
   assert.equal(circuit.fail(50, "late", { draw, probe: false }), false);
   assert.equal(circuit.succeed({ probe: false }), false);
@@ -72,7 +72,7 @@ test("a probe's success closes it and forgets the failures", () => {
   assert.deepEqual(circuit.admission(400), { admits: "none", waitMs: 100 });
 });
 
-test("H1 a destination that says when to come again is asked then, not sooner and hardly later", () => {
+test("H1 a destination that says when to retry gets the probe then, not sooner and hardly later", () => {
   for (const afterMs of [200, 5_000]) {
     const circuit = new Circuit(POLICY);
     circuit.fail(0, "429", { draw: 0, probe: false, afterMs });
@@ -87,7 +87,7 @@ test("H1 a destination that says when to come again is asked then, not sooner an
   }
 });
 
-test("H1 nobody is asked without a pause, and who asks for more time while it is open gets it", () => {
+test("H1 there is always a pause before a probe, and a destination that asks for more time gets it", () => {
   const circuit = new Circuit(POLICY);
   circuit.fail(0, "503", { draw: 0, probe: false, afterMs: 0 });
   assert.deepEqual(circuit.admission(0), { admits: "none", waitMs: 100 });
@@ -95,7 +95,7 @@ test("H1 nobody is asked without a pause, and who asks for more time while it is
   assert.deepEqual(circuit.admission(10), { admits: "none", waitMs: 2_000 });
 });
 
-test("H1 each failed probe lets more keys try next time, and of those that try together the first failure counts", () => {
+test("H1 each failed probe lets more keys try next time, and of keys tried together only the first failure counts", () => {
   const circuit = opened();
   const keys: number[] = [];
   for (let nowMs = 100, probe = 0; probe < 8; probe++, nowMs += 10_000) {

@@ -1,3 +1,6 @@
+import { backoffMs } from "./backoff.ts";
+
+/** The first and the longest pause before a probe. */
 export interface CircuitPolicy {
   readonly initialMs: number;
   readonly maxMs: number;
@@ -6,19 +9,21 @@ export interface CircuitPolicy {
 /** What may be sent now: everything, one probe, or nothing for `waitMs`. */
 export type Admission = { readonly admits: "all" | "probe" } | { readonly admits: "none"; readonly waitMs: number };
 
-/** Keys that are tried at a time, at most: enough to find the few that still get through among thousands. */
+/** Keys that one probe tries at most: enough to find the few that are still delivered among thousands. */
 const PROBE_KEYS_MAX = 64;
-/** After so many failed probes nobody waits for the next. */
+/** After this many failed probes the destination counts as unreachable. */
 const PROBES_TRIED = 2;
 const SOON_MS = 5_000;
-/** Nobody is asked much later than he wanted to be. */
+/**
+ * Share of a requested wait that is added at random: the probe must not come much later than the destination asked for.
+ */
 const SPREAD_AFTER = 0.1;
 
 /**
- * Keeps a destination or topic that cannot take anything from costing attempts or CPU. The first failure opens it;
- * after a delay that doubles with each failed probe a probe is let through; only a probe's success closes it, so
- * that answers to what was sent earlier cannot make it flap. Who says when to come again is asked then, neither sooner
- * nor much later.
+ * Keeps a destination or topic that takes nothing from costing attempts or CPU. The first failure opens the circuit.
+ * After a delay that doubles with each failed probe it lets a probe through. Only the success of a probe closes it:
+ * late answers to earlier sends must not make it flap. A destination that says when to retry (Retry-After) gets the
+ * probe then, not sooner and hardly later.
  */
 export class Circuit {
   readonly #policy: CircuitPolicy;
@@ -36,25 +41,26 @@ export class Circuit {
     return this.#openUntilMs !== null;
   }
 
-  /** Open, and neither a few probes by different keys got through nor will one go soon. */
+  /** True while it is open and either a few probes of different keys have failed or the next one is far off. */
   hasGivenUp(nowMs: number): boolean {
     if (this.#openUntilMs === null) return false;
     return this.#failedProbes >= PROBES_TRIED || this.#openUntilMs - nowMs > SOON_MS;
   }
 
+  /** The failure that opened the circuit last; empty while it is closed. */
   get reason(): string {
     return this.#reason;
   }
 
   /**
-   * How many keys may be tried at once: more with each probe that failed, so that one that gets through is found soon
-   * however many do not.
+   * How many keys a probe may try at once. The number doubles with each failed probe, so that a key that still works is
+   * found soon, however many do not.
    */
   get probeKeys(): number {
     return Math.min(PROBE_KEYS_MAX, 2 ** this.#failedProbes);
   }
 
-  /** `probes` may be under way at a time. */
+  /** What may be sent now. `probes` is how many may be on the wire at a time. */
   admission(nowMs: number, probes = 1): Admission {
     if (this.#openUntilMs === null) return { admits: "all" };
     if (this.#probing >= probes) return { admits: "none", waitMs: this.#policy.maxMs };
@@ -62,16 +68,17 @@ export class Circuit {
     return waitMs > 0 ? { admits: "none", waitMs } : { admits: "probe" };
   }
 
+  /** A probe is sent. It must end with `fail`, `succeed` or `cancelProbe`, or the circuit stays open. */
   beginProbe(): void {
     this.#probing += 1;
   }
 
-  /** The probe came back without telling anything (abandoned, nothing sent): another one may go. */
+  /** The probe ended without a result (it was aborted, or nothing was sent): another one may go. */
   cancelProbe(): void {
     this.#probing = Math.max(0, this.#probing - 1);
   }
 
-  /** True when this failure opened the circuit; `draw` in [0, 1) spreads the probes of many instances. */
+  /** Returns true when this failure opened the circuit. `draw` in [0, 1) spreads the probes of many instances. */
   fail(
     nowMs: number,
     reason: string,
@@ -79,7 +86,8 @@ export class Circuit {
   ): boolean {
     const wasOpen = this.isOpen;
     if (options.probe) this.cancelProbe();
-    // Of several probes at once the first failure tells, and what was sent before it opened only when to come again.
+    // Of several probes at once only the first failure counts. A late failure of an earlier send may only ask for more
+    // time.
     if (wasOpen && (!options.probe || this.#openUntilMs! > nowMs)) {
       if (options.afterMs !== undefined) this.#openUntilMs = Math.max(this.#openUntilMs!, nowMs + options.afterMs);
       return false;
@@ -90,7 +98,7 @@ export class Circuit {
     return !wasOpen;
   }
 
-  /** True when this success closed the circuit. */
+  /** Returns true when this success closed the circuit. */
   succeed(options: { probe: boolean }): boolean {
     if (!this.isOpen || !options.probe) return false;
     this.#openUntilMs = null;
@@ -103,6 +111,6 @@ export class Circuit {
   #pauseMs(draw: number, afterMs: number | undefined): number {
     const { initialMs, maxMs } = this.#policy;
     if (afterMs !== undefined) return Math.max(initialMs, afterMs) * (1 + SPREAD_AFTER * draw);
-    return Math.min(maxMs, initialMs * 2 ** this.#failedProbes) * (0.75 + 0.5 * draw);
+    return backoffMs({ firstMs: initialMs, lastMs: maxMs }, this.#failedProbes) * (0.75 + 0.5 * draw);
   }
 }

@@ -1,30 +1,34 @@
 import { randomInt, randomUUID } from "node:crypto";
 
 /**
- * Time, timers and chance, injected everywhere, so that the same engine runs on virtual time in the simulator.
- * This file is the only one in core, ports and relay that may touch the real ones.
+ * Time and timers. Clock and randomness are injected everywhere, so that the same engine runs on virtual time in the
+ * simulator. In core, ports and relay only this file may use the real ones.
  */
 export interface Clock {
-  /** Wall time in ms. For people only: no decision of the engine hangs on it, but for noticing that it jumped. */
+  /** Wall time in ms, for people. The engine uses it for one decision only: to detect that the clock jumped. */
   wallMs(): number;
-  /** Monotonic time in ms. Every deadline in the process is measured by it. */
+  /** Monotonic time in ms. All deadlines in the process use it. */
   monotonicMs(): number;
   /** Resolves after `ms`, never earlier, or as soon as the signal aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** The source of randomness. */
 export interface Random {
   /** In [0, 1). */
   next(): number;
   uuid(): string;
 }
 
-/** Timers beyond this overflow in Node and fire at once. */
+/** Longer timers overflow in Node and fire at once. */
 const SLEEP_MAX_MS = 2_147_483_647;
 
-/** Node's timers count in whole milliseconds and may fire this much too early; whoever sleeps until a moment is past it. */
+/**
+ * Node's timers count whole milliseconds and may fire this much too early. A sleep until a moment must end after it.
+ */
 const EARLY_MS = 1;
 
+/** The real clock. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -41,6 +45,7 @@ export const systemClock: Clock = {
     }),
 };
 
+/** Cryptographically secure randomness. */
 export const systemRandom: Random = {
   next: () => randomInt(0, 2 ** 47) / 2 ** 47,
   uuid: () => randomUUID(),

@@ -19,12 +19,12 @@ function message(changes: Partial<OutboxEvent> = {}, topic = "order.placed"): Me
   return { event, topic, key: event.key, headers: {}, payload: event.payload };
 }
 
-test("D3 a message is known by the event's id", () => {
+test("D3 the event's id identifies a message", () => {
   const ids = [UUID, "01J9ZQ4V3N6W7X8Y9Z0A1B2C3D", "V1StGXR8_Z5jdHi6B-myT", "11111111-1111-4111-8111-111111111111"];
   for (const id of ids) assert.equal(dedupeId(message({ id }, "another.topic")), id);
 });
 
-test("D3 A2 events of two tables that count alike are not taken for each other", () => {
+test("D3 A2 events of two tables with equal ids are not taken for duplicates", () => {
   const ids = [
     message({ id: "1" }),
     message({ id: "1", key: "other" }),

@@ -1,12 +1,12 @@
-/** Names are kept as written; values are text. */
+/** The headers of an event. Names keep their case; values are text. */
 export type Headers = Readonly<Record<string, string>>;
 
-/** What is delivered. The payload is opaque: nobody between source and destination parses or re-encodes it. */
+/** The unit of delivery. The payload is opaque: the relay neither parses nor re-encodes it. */
 export interface OutboxEvent {
-  /** Unique within its source; the idempotency key that reaches every destination. */
+  /** Unique within the source. It reaches every destination as the idempotency key. */
   readonly id: string;
   readonly type: string;
-  /** The unit of order, usually the aggregate's id. Events without a key have no order and are never held back. */
+  /** The unit of order, usually the aggregate's id. Events without a key have no order and are never parked. */
   readonly key: string | null;
   readonly payload: Buffer;
   readonly headers: Headers;

@@ -9,7 +9,7 @@ const rest = (...others: string[]): TypeFilter => [
   { pattern: "*", mine: true },
 ];
 
-test("H1 two pipelines overlap when some type belongs to both, and not when routes divide the types", () => {
+test("H1 two pipelines overlap when both take some type, and not when routes divide the types", () => {
   for (const [left, right, overlap] of [
     [null, null, true],
     [null, mine("order.placed"), true],

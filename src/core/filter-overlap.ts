@@ -1,8 +1,8 @@
 import { type TypeFilter, typeMatcher } from "./type-filter.ts";
 
 /**
- * Whether two pipelines may take the same event, as far as types tell: tried with types that the patterns of both
- * describe. Rules that ask for more than the type are no proof, and count for nothing.
+ * True when two pipelines can take the same event type. It tests sample types made from the patterns of both. Rules
+ * with conditions beyond the type prove nothing and are ignored.
  */
 export function filtersOverlap(left: TypeFilter, right: TypeFilter): boolean {
   const [plainLeft, plainRight] = [plainRules(left), plainRules(right)];
@@ -16,14 +16,14 @@ export function filtersOverlap(left: TypeFilter, right: TypeFilter): boolean {
 
 const ANY = [{ pattern: "*" }] as const;
 
-/** A rule with conditions may or may not match first: without them nothing that it says is certain. */
+/** The rules before the first one with conditions. Which rule matches after that one depends on more than the type. */
 function plainRules(filter: TypeFilter): TypeFilter {
   if (filter === null) return null;
   const conditional = filter.findIndex(({ when = [] }) => when.length > 0);
   return conditional < 0 ? filter : filter.slice(0, conditional);
 }
 
-/** Stands for characters that no other pattern is likely to name. */
+/** A character that no pattern is likely to contain. */
 const FILLER = "\u{F0001}";
 
 function samplesOf(pattern: string): string[] {

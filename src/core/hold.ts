@@ -1,7 +1,7 @@
 /**
- * One row per failing event. While a hold that parks exists, later events of its key wait; nothing is stored for
- * them. `retrying`: tried again when due. `suspect`: written before the send of an event that may crash the relay.
- * `dead`: never tried again by itself.
+ * The stored row of a failing event. While a hold that parks exists, later events of its key wait; nothing is stored
+ * for them. `retrying`: retried when due. `suspect`: written before the send of an event that may crash the relay.
+ * `dead`: not retried automatically.
  */
 export interface Hold {
   readonly id: string;
@@ -11,18 +11,19 @@ export interface Hold {
   readonly parks: boolean;
   /** Failures so far. */
   readonly attempts: number;
-  /** Crashes of the relay while this event was being sent. */
+  /** Crashes of the relay while it sent this event. */
   readonly crashes: number;
-  /** From now on, by the database's clock; negative when overdue; null for the dead. */
+  /** The time until the next attempt, by the database's clock; negative when overdue; null for a dead event. */
   readonly dueInMs: number | null;
   /**
-   * Set when the event was delivered and its row could not be marked: it is never sent again by itself, and every review
-   * tries to mark it. `locked`: another transaction had the row locked. `refused`: the database changed nothing.
+   * Set when the event was delivered but its row could not be marked. The relay never sends it again, and every review
+   * tries to mark it. `locked`: another transaction had locked the row. `refused`: the update changed nothing.
    */
   readonly unmarked?: Unmarked;
 }
 
+/** Why a delivered row could not be marked. */
 export type Unmarked = "locked" | "refused";
 
-/** What becomes of a key when its head is exhausted. */
+/** What happens to a key when its first event has no attempts left. */
 export type OnExhausted = "park" | "block" | "skip";

@@ -10,7 +10,7 @@ test("an id that an earlier run claimed is excluded while it is in flight and un
   assert.equal(set.has("a"), true);
   set.remove("a");
   assert.equal(set.excludes("a"), true);
-  assert.equal(set.has("a"), false, "it is in flight no more");
+  assert.equal(set.has("a"), false, "it is no longer in flight");
   set.endRun();
   assert.equal(set.excludes("a"), false);
 });
@@ -25,10 +25,10 @@ test("an id that the open run claimed itself is forgotten at its settle", () => 
   assert.equal(set.size, 0);
 });
 
-/** The rule as its comment puts it, told by a history instead of two collections. */
+/** The rule as the comment of the class states it, kept as a history instead of two collections. */
 class Model {
   readonly inFlight = new Map<string, number>();
-  /** Whatever was in flight at any moment since the open run began. */
+  /** All ids that were in flight at any moment since the open run began. */
   seenSinceBegin = new Map<string, number>();
   openRun: number | null = null;
   runs = 0;
@@ -57,7 +57,7 @@ function apply(model: Model, set: InFlightSet, it: Step): void {
     model.inFlight.delete(it.id);
     set.remove(it.id);
   } else if ((it.kind === "claim" || it.kind === "head") && !set.excludes(it.id)) {
-    // Heads are read by id, by no run at all.
+    // Heads are read by id, not by a run.
     const run = it.kind === "claim" ? model.openRun : 0;
     if (run === null) return;
     model.inFlight.set(it.id, run);
@@ -66,7 +66,7 @@ function apply(model: Model, set: InFlightSet, it: Step): void {
   }
 }
 
-test("whatever was in flight at any moment since the run began is dropped from its pages, but for its own", () => {
+test("an id that was in flight at any moment since the run began is dropped from its pages, except the run's own", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const model = new Model();

@@ -1,21 +1,24 @@
 /**
  * Which ids must be dropped from the pages of the open run.
  *
- * A run reads from one snapshot, so it also shows rows that were claimed before it began and settled while it is
- * open. Such an id would be delivered twice. The rule: whatever was in flight at any moment since the run began is
- * dropped from its pages. A run never shows a row twice, so ids that the open run claimed itself can be forgotten at
- * their settle; those of earlier runs linger until the open run ends.
+ * A run reads from one snapshot, so it also returns rows that were claimed before it began and settled while it is
+ * open. Such an event would be delivered twice. The rule: an id that was in flight at any moment since the run began is
+ * dropped from the run's pages. A run never returns a row twice, so an id that the open run claimed itself can be
+ * forgotten when it is settled; ids of earlier runs linger until the open run ends.
  */
 export class InFlightSet {
   readonly #runOf = new Map<string, number>();
   readonly #lingering = new Set<string>();
   #openRun: number | null = null;
 
-  /** To be called before the run's snapshot can have been taken. */
+  /**
+   * Must be called before the run's snapshot is taken: otherwise an id that is settled in between would be forgotten.
+   */
   beginRun(run: number): void {
     this.#openRun = run;
   }
 
+  /** The open run will return no more pages. */
   endRun(): void {
     this.#openRun = null;
     this.#lingering.clear();
@@ -26,15 +29,17 @@ export class InFlightSet {
     return this.#runOf.has(id) || this.#lingering.has(id);
   }
 
-  /** True while the id is in flight, whatever the open run shows. */
+  /** True while the id is in flight. */
   has(id: string): boolean {
     return this.#runOf.has(id);
   }
 
+  /** The event is claimed by this run. */
   add(id: string, run: number): void {
     this.#runOf.set(id, run);
   }
 
+  /** The event is settled or handed back. */
   remove(id: string): void {
     const run = this.#runOf.get(id);
     if (run === undefined) return;

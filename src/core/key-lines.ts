@@ -2,11 +2,11 @@ import type { Message } from "./event.ts";
 import { type Outcome, skipped } from "./outcome.ts";
 
 /**
- * The messages of a batch in lines, one for each key: the next of a line may go when the one before was delivered. For
- * destinations that can refuse a message and take the next, which would change their order.
+ * The messages of a batch in one line (queue) per key: the next message of a line may be sent once the one before it
+ * was delivered. For destinations that can refuse a message and take the next one, which would change their order.
  */
 export class KeyLines {
-  /** Indexes of what may be sent now, in its order; whoever sends them takes them out. */
+  /** Indexes of the messages that may be sent now, in order. The sender removes them. */
   readonly ready: number[] = [];
   readonly #batch: readonly Message[];
   readonly #report: (index: number, outcome: Outcome) => void;
@@ -25,13 +25,16 @@ export class KeyLines {
     for (const later of this.#later.values()) later.reverse();
   }
 
-  /** Reports it. What follows it in its line becomes ready, or is skipped when it failed or the line may not go on. */
-  settle(index: number, outcome: Outcome, mayGoOn = true): void {
+  /**
+   * Reports the outcome of a message. The next message of its line becomes ready; the rest of the line is skipped when
+   * this one failed or `mayContinue` is false.
+   */
+  settle(index: number, outcome: Outcome, mayContinue = true): void {
     this.#report(index, outcome);
     const { key } = this.#batch[index]!.event;
     const later = key === null ? undefined : this.#later.get(key);
     if (later === undefined) return;
-    if (outcome.kind !== "delivered" || !mayGoOn) {
+    if (outcome.kind !== "delivered" || !mayContinue) {
       for (const waiting of later.splice(0).reverse()) this.#report(waiting, skipped);
     }
     const next = later.pop();

@@ -1,38 +1,39 @@
-/** Nothing in the relay grows without one of these. */
+/** The bounds of the engine: nothing in the relay grows without one of them. */
 export interface Limits {
-  /** Events in one publish. */
+  /** Events in one publish to a destination without transactions. After a crash it bounds the claims of any lane. */
   readonly batchSize: number;
-  /** Events in one transaction, where the destination has them. */
+  /** Events in one publish to an exactly-once destination, which is one transaction. */
   readonly transactionSize: number;
-  /** Publishes of one lane at a time: one is on the wire while the answer to the other is awaited. */
+  /** Publishes of one lane at a time: one is sent while the other waits for its answer. */
   readonly publishesPerLane: number;
   /** Events in flight (queued, being published, being settled) over all lanes of a pipeline. */
   readonly inFlightEventsMax: number;
-  /** Their bytes, all parts of the events together; a single larger event is still let through alone. */
+  /** Bytes in flight, all parts of the events together. A single larger event is still let through, alone. */
   readonly inFlightBytesMax: number;
   /** Queued events of one key, so that one slow key cannot fill its lane's queue. */
   readonly keyQueueMax: number;
   /** Rows of one page of a run. */
   readonly pageRows: number;
   /**
-   * A run ends after so many claimed rows or so much time: its snapshot holds back vacuum. What is in flight or passed
-   * over does not count, or a run could end before it reaches anything new.
+   * A run ends after this many claimed rows or this much time, because its snapshot holds back vacuum. Rows in flight
+   * and skipped rows do not count: otherwise a run could end before it reaches a new event.
    */
   readonly runRowsMax: number;
   readonly runMs: number;
   /** Outcomes written in one settle. */
   readonly settleEventsMax: number;
-  /** Claims of dead relays that are freed in one step, where a table keeps its claims itself. */
+  /** Claims of dead relays that are freed in one step, where claims are durable. */
   readonly reapRowsMax: number;
-  /** A larger payload is a dead letter without ever being loaded. */
+  /** An event with a larger payload becomes a dead letter; the payload is never loaded. */
   readonly payloadBytesMax: number;
   readonly headersMax: number;
-  /** From so many holds on a lane takes nothing new: its destination is broken, not the events. */
+  /** With this many holds a lane takes no new events: its destination is broken, not the events. */
   readonly holdsPerLaneMax: number;
-  /** So many failures in a row with one error pull the brake. */
+  /** This many failures in a row with the same error pull the brake. */
   readonly failuresInRowMax: number;
 }
 
+/** The limits where no setting changes them. */
 export const DEFAULT_LIMITS: Limits = {
   batchSize: 500,
   transactionSize: 5_000,
@@ -53,29 +54,32 @@ export const DEFAULT_LIMITS: Limits = {
 
 /** Durations of the engine, in milliseconds. */
 export interface Timing {
-  /** How long an instance lives without renewing its heartbeat. */
+  /** How long an instance counts as alive without renewing its heartbeat. */
   readonly leaseMs: number;
-  /** The process stops publishing so long before its lease ends. */
+  /** How long before the end of its lease the process stops publishing. */
   readonly leaseMarginMs: number;
+  /** The pause between polls of an idle source. */
   readonly pollIntervalMs: number;
   /** The pause between runs while there is traffic. */
   readonly pollBusyMs: number;
-  /** Lanes are shared out anew, dead instances are looked for. */
+  /** How often lanes are rebalanced and dead instances are reaped. */
   readonly balanceMs: number;
   readonly publishTimeoutMs: number;
-  /** Holds are compared with their rows: vanished, marked or reset by people. */
+  /** How often holds are compared with their rows, which may have vanished, or been marked or reset by an operator. */
   readonly reviewMs: number;
-  /** Events that nobody takes for so long are told. */
+  /** Event types that no instance takes for this long are reported. */
   readonly unroutedMs: number;
-  /** A circuit's first pause before a probe; doubles up to the second. */
+  /** A circuit's first pause before a probe; it doubles up to `circuitMaxMs`. */
   readonly circuitInitialMs: number;
   readonly circuitMaxMs: number;
-  /** The first pause after an error of the database; doubles up to the second. */
+  /** The first pause after a database error; it doubles up to `backoffMaxMs`. */
   readonly backoffInitialMs: number;
   readonly backoffMaxMs: number;
+  /** How long a stop waits for what is in flight. */
   readonly shutdownMs: number;
 }
 
+/** The durations where no setting changes them. */
 export const DEFAULT_TIMING: Timing = {
   leaseMs: 10_000,
   leaseMarginMs: 2_000,

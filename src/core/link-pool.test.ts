@@ -11,7 +11,7 @@ class FakeLink {
   }
 }
 
-/** Time that only moves when it is told to. */
+/** A clock that only moves when the test moves it. */
 function handClock() {
   const sleepers: { readonly untilMs: number; readonly wake: () => void }[] = [];
   let nowMs = 0;
@@ -65,7 +65,7 @@ test("a link that is spent is destroyed and replaced", async () => {
   await pool.close();
 });
 
-test("beyond the bound a publish waits for a link, or until it is given up", async () => {
+test("beyond the bound a publish waits for a link, or until it is aborted", async () => {
   const { pool, created } = newPool();
   const taken = await Promise.all(Array.from({ length: LINKS_MAX }, () => pool.take(never)));
   const abort = new AbortController();
@@ -78,7 +78,7 @@ test("beyond the bound a publish waits for a link, or until it is given up", asy
   await pool.close();
 });
 
-test("what nobody used for long is closed, what is in use stays", async () => {
+test("a link that is idle for too long is closed, a link in use stays open", async () => {
   const { pool, created, clock } = newPool();
   const [first, second] = [await pool.take(never), await pool.take(never)];
   pool.giveBack(first!);
@@ -97,7 +97,7 @@ test("what nobody used for long is closed, what is in use stays", async () => {
   await pool.close();
 });
 
-test("close destroys what is idle at once, and what comes back later", async () => {
+test("close destroys idle links at once, and links in use when they are given back", async () => {
   const { pool, created } = newPool();
   const [first, second] = [await pool.take(never), await pool.take(never)];
   pool.giveBack(first!);

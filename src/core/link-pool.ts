@@ -1,24 +1,30 @@
 import { type Clock, systemClock } from "./clock.ts";
-import { Turns } from "./turns.ts";
+import { RelayError } from "./errors.ts";
+import type { Outcome } from "./outcome.ts";
+import { Semaphore } from "./semaphore.ts";
+import { withinTime } from "./within-time.ts";
 
-/** Publishes at the same time; more of them wait. */
+/** Publishes at the same time; further ones wait. */
 export const LINKS_MAX = 16;
-/** A link that nobody used for so long is closed. */
+/** A link that is idle for this long is closed. */
 export const IDLE_MS = 30_000;
 
-/** What the pool has to know of a link. */
+/** What the pool needs of a link. */
 interface Link {
-  /** It must not be used again. */
+  /** True when the link must not be used again. */
   readonly isSpent: boolean;
   destroy(): Promise<void> | void;
 }
 
-/** Links to a destination, each used by one publish at a time, so that giving one up harms no other. */
+/**
+ * A pool of links (connections or channels) to a destination. Each carries one publish at a time, so an abort harms no
+ * other.
+ */
 export class LinkPool<L extends Link> {
   readonly #create: () => L;
   readonly #clock: Clock;
   readonly #idle: { readonly link: L; readonly sinceMs: number }[] = [];
-  readonly #turns = new Turns(LINKS_MAX);
+  readonly #permits = new Semaphore(LINKS_MAX);
   readonly #closed = new AbortController();
   #isSweeping = false;
 
@@ -27,9 +33,9 @@ export class LinkPool<L extends Link> {
     this.#clock = clock;
   }
 
-  /** Null when the signal aborts before one is free. */
+  /** A link for one publish, which must give it back. Null when the signal aborts before one is free. */
   async take(signal: AbortSignal): Promise<L | null> {
-    if (!(await this.#turns.take(signal))) return null;
+    if (!(await this.#permits.acquire(signal))) return null;
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       if (!idle.link.isSpent) return idle.link;
       void idle.link.destroy();
@@ -37,28 +43,70 @@ export class LinkPool<L extends Link> {
     return this.#create();
   }
 
+  /** The publish is over. A spent link is destroyed. */
   giveBack(link: L): void {
     if (link.isSpent || this.#closed.signal.aborted) void link.destroy();
     else this.#idle.push({ link, sinceMs: this.#clock.monotonicMs() });
-    this.#turns.giveBack();
+    this.#permits.release();
     void this.#sweep();
   }
 
+  /** Destroys the idle links; links in use are destroyed when they are given back. */
   async close(): Promise<void> {
     this.#closed.abort();
     await Promise.all(this.#idle.splice(0).map(({ link }) => link.destroy()));
   }
 
-  /** Closes what was idle for long, as long as anything is idle. */
+  /** Closes links that were idle for too long. Runs while any link is idle. */
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
     while (this.#idle.length > 0 && !this.#closed.signal.aborted) {
       await this.#clock.sleep(IDLE_MS, this.#closed.signal);
       const untilMs = this.#clock.monotonicMs() - IDLE_MS;
-      // The last one given back is used first, so the ones in front are the oldest.
+      // The link given back last is used first, so the ones in front have been idle longest.
       while ((this.#idle[0]?.sinceMs ?? Number.POSITIVE_INFINITY) <= untilMs) void this.#idle.shift()?.link.destroy();
     }
     this.#isSweeping = false;
+  }
+}
+
+type Report = (index: number, outcome: Outcome) => void;
+
+interface LinkUse {
+  /** The destination, for people. */
+  readonly name: string;
+  readonly requestTimeoutMs: number;
+  readonly report: Report;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * One publish over a link of its own. When the signal aborts or the time is over, the link is destroyed, nothing is
+ * reported any more, and the publish rejects with PUBLISH_UNKNOWN.
+ */
+export async function publishOverLink<L extends Link>(
+  pool: LinkPool<L>,
+  { name, requestTimeoutMs, report, signal }: LinkUse,
+  publish: (link: L, report: Report) => Promise<void>,
+): Promise<void> {
+  const givenUp = `the publish to "${name}" was given up.`;
+  const link = await pool.take(signal);
+  if (link === null) throw new RelayError("PUBLISH_UNKNOWN", givenUp);
+  let isOver = false;
+  const reportOpen: Report = (index, outcome) => {
+    if (!isOver && !signal.aborted) report(index, outcome);
+  };
+  const late = () => {
+    isOver = true;
+    void link.destroy();
+    const silent = `"${name}" did not answer within ${requestTimeoutMs} ms.`;
+    return new RelayError("PUBLISH_UNKNOWN", signal.aborted ? givenUp : silent);
+  };
+  try {
+    await withinTime(publish(link, reportOpen), requestTimeoutMs, signal, late);
+  } finally {
+    isOver = true;
+    pool.giveBack(link);
   }
 }

@@ -1,20 +1,26 @@
 import { codeOf } from "./errors.ts";
 
 /**
- * How far an error reaches. An error of scope `event` spends the event's attempts; `topic` and `destination` open a
- * circuit instead, because a retry of this event alone would tell nothing new. Where others keep getting through, the
- * engine holds them against the event after all.
+ * How far an error reaches. An error of scope `event` spends an attempt of the event. An error of scope `topic` or
+ * `destination` opens a circuit instead, because the next event would fail in the same way. When other events are
+ * delivered in the meantime, the engine attributes the error to the event after all.
  */
 export type Scope = "event" | "topic" | "destination";
 
-/** What is known of a failure besides its reason. */
+/** What is known about a failure besides its reason. */
 interface FailureDetail {
-  /** A word of a small fixed set, for counting: the destination's name of the error. */
+  /** The destination's name of the error: one of a small fixed set of words, for metrics. */
   readonly errorType?: string;
-  /** What was thrown, where something was. */
+  /** The thrown error, if any. */
   readonly error?: unknown;
+  /**
+   * The reason without anything about this one event. Circuits use it, because everyone can see them and because they
+   * recognise equal failures by their reason.
+   */
+  readonly commonReason?: string;
 }
 
+/** The result of publishing one event. */
 export type Outcome =
   | { readonly kind: "delivered" }
   /** Not sent, because an earlier event of its key in the same batch failed. */
@@ -24,29 +30,33 @@ export type Outcome =
       readonly scope: Scope;
       readonly reason: string;
       readonly afterMs?: number;
-      /** True when no event can be at fault: nothing was sent, or a part of the destination is down. */
+      /** True when no event can be at fault: nothing was sent, or part of the destination is down. */
       readonly isOutside?: boolean;
     })
   | (FailureDetail & { readonly kind: "rejected"; readonly scope: "event"; readonly reason: string });
 
 type RetryDetail = FailureDetail & { scope?: Scope; afterMs?: number; isOutside?: boolean };
 
+/** Any outcome but `delivered`. */
 export type Failed = Exclude<Outcome, { readonly kind: "delivered" }>;
 
+/** The destination acknowledged the event. */
 export const delivered: Outcome = { kind: "delivered" };
+/** The event was not sent, because an earlier event of its key failed. */
 export const skipped: Outcome = { kind: "skipped" };
 
+/** A failure that a retry may cure. The scope is `event` unless the options say otherwise. */
 export function retry(reason: string, options: RetryDetail = {}): Failed {
   const { scope = "event", ...detail } = options;
   return { kind: "retry", scope, reason, ...detail };
 }
 
-/** No retry can cure it: too large, illegal name, invalid header. */
+/** A failure that no retry can cure, such as a message that is too large: the event becomes a dead letter at once. */
 export function rejected(reason: string, detail: FailureDetail = {}): Failed {
   return { kind: "rejected", scope: "event", reason, ...detail };
 }
 
-/** A word of a small fixed set for a failure, to count by. */
+/** The error type of a failure for metrics: one of a small fixed set of words. */
 export function errorTypeOf(failed: Exclude<Failed, { kind: "skipped" }>): string {
   const { kind, scope, reason, errorType, error } = failed;
   const known = errorType ?? codeOf(error, reason);

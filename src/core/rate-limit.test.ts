@@ -21,7 +21,7 @@ test("F4 no window of time lets more through than the rate and one burst", () =>
   );
 });
 
-test("F4 whoever waits as long as it says gets something, and the rate is reached", () => {
+test("F4 a caller that waits for `waitMs` gets a token, and the rate is reached", () => {
   const limit = new RateLimit(1_000);
   let nowMs = 0;
   let sum = 0;
@@ -34,7 +34,7 @@ test("F4 whoever waits as long as it says gets something, and the rate is reache
   assert.ok(sum > 9_900 && sum <= 10_100, String(sum));
 });
 
-test("F4 what was granted and not sent can be had again", () => {
+test("F4 tokens that were granted and not used can be taken again", () => {
   const limit = new RateLimit(100);
   assert.equal(limit.take(50, 0), 10);
   assert.equal(limit.take(1, 0), 0);

@@ -1,7 +1,7 @@
-/** What was saved up in a pause of this length may be sent at once. */
+/** A burst may use the tokens of a pause of this length. */
 const BURST_S = 0.1;
 
-/** Lets so many events through per second, and small bursts. */
+/** A token bucket: allows a number of events per second, and small bursts. */
 export class RateLimit {
   readonly #perSecond: number;
   readonly #burst: number;
@@ -14,7 +14,7 @@ export class RateLimit {
     this.#tokens = this.#burst;
   }
 
-  /** How many of the wanted may go now. They count as sent. */
+  /** How many of the wanted events may be sent now. They count as sent. */
   take(wanted: number, nowMs: number): number {
     const elapsedMs = this.#lastMs === null ? 0 : Math.max(0, nowMs - this.#lastMs);
     this.#lastMs = nowMs;
@@ -24,12 +24,12 @@ export class RateLimit {
     return granted;
   }
 
-  /** Those that were granted and not sent after all. */
+  /** Returns tokens of events that were not sent after all. */
   giveBack(count: number): void {
     this.#tokens = Math.min(this.#burst, this.#tokens + count);
   }
 
-  /** Until a part of a burst is there: waking for every single event would cost more than it brings. */
+  /** The time until a quarter of a burst is available: waking up for every single event would cost too much. */
   waitMs(): number {
     const wanted = Math.max(1, this.#burst / 4);
     return Math.max(1, ((wanted - this.#tokens) * 1_000) / this.#perSecond);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { delayAfter, exponential, longestDelayMs, RETRY_PRESETS, type RetryPolicy, schedule } from "./retry-policy.ts";
 
-/** The delays in seconds after each failure until none follows; the jitter's middle is drawn. */
+/** The delays in seconds after each failure until none follows, with the middle of the jitter. */
 function secondsOf(policy: RetryPolicy): number[] {
   const seconds: number[] = [];
   for (let failures = 1; failures <= 1_000; failures++) {
@@ -34,7 +34,7 @@ test("A9 the tenth failure is the last", () => {
   assert.equal(delayAfter(RETRY_PRESETS.flag, 10, 0.5), "exhausted");
 });
 
-test("D5 a listed schedule is followed to its end, then comes the dead letter", () => {
+test("D5 a listed schedule is followed to its end, and the next failure is a dead letter", () => {
   assert.deepEqual(secondsOf(RETRY_PRESETS.intent), [30, 300, 1_800]);
   assert.deepEqual(secondsOf(schedule([0, 30_000])), [0, 30]);
   assert.deepEqual(secondsOf(schedule([])), []);
@@ -71,7 +71,7 @@ test("delays never shrink from one failure to the next", () => {
   );
 });
 
-test("the longest delay is what block waits, never less than a second", () => {
+test("block waits for the longest delay, never less than a second", () => {
   assert.equal(longestDelayMs(exponential({ maxMs: 5_000 })), 5_000);
   assert.equal(longestDelayMs(schedule([30_000, 10])), 30_000);
   assert.equal(longestDelayMs(schedule([0])), 1_000);

@@ -1,21 +1,22 @@
-/** Delays before each further try, either computed or listed. Everything in milliseconds. */
+/** The delays before each further attempt, computed or listed, in milliseconds. */
 export type RetryPolicy =
   | {
       readonly kind: "exponential";
       readonly initialMs: number;
       readonly factor: number;
       readonly maxMs: number;
-      /** Share of the delay that is added at random, 0 to 1, so that a crowd of retries spreads out. */
+      /** Share of the delay that is added at random, 0 to 1, so that many retries do not come at once. */
       readonly jitter: number;
       /** The failure with this number is the last one. */
       readonly attemptsMax: number;
     }
   | {
       readonly kind: "schedule";
-      /** `[0, 30_000]`: try again at once, then after 30 s; the third failure is the last one. */
+      /** `[0, 30_000]`: retry at once, then after 30 s; the third failure is the last one. */
       readonly delaysMs: readonly number[];
     };
 
+/** What an exponential policy changes over the default: 1 s, doubled up to 5 min, 10 attempts, no jitter. */
 export interface ExponentialOptions {
   initialMs?: number;
   factor?: number;
@@ -24,6 +25,7 @@ export interface ExponentialOptions {
   attemptsMax?: number;
 }
 
+/** A policy whose delays grow by a factor. Throws RangeError for a value out of range. */
 export function exponential(options: ExponentialOptions = {}): RetryPolicy {
   const policy = { initialMs: 1_000, factor: 2, maxMs: 300_000, jitter: 0, attemptsMax: 10, ...options };
   requireRange("retry.initialMs", policy.initialMs, 0, Number.MAX_SAFE_INTEGER);
@@ -34,12 +36,13 @@ export function exponential(options: ExponentialOptions = {}): RetryPolicy {
   return { kind: "exponential", ...policy };
 }
 
+/** A policy with listed delays. Throws RangeError for a delay out of range. */
 export function schedule(delaysMs: readonly number[]): RetryPolicy {
   for (const delayMs of delaysMs) requireRange("retry.delaysMs", delayMs, 0, Number.MAX_SAFE_INTEGER);
   return { kind: "schedule", delaysMs };
 }
 
-/** The presets' own policies, by the team whose table it is. */
+/** The policies of the presets, by the name of the preset. */
 export const RETRY_PRESETS = {
   flag: exponential(),
   openoutbox: exponential({ maxMs: 86_400_000, jitter: 0.15, attemptsMax: 25 }),
@@ -49,7 +52,7 @@ export const RETRY_PRESETS = {
 } as const;
 
 /**
- * The delay after the n-th failure (1 is the first), or "exhausted" when none follows.
+ * The delay after the n-th failure (1 is the first), or "exhausted" when no further attempt follows.
  * `draw` is a number in [0, 1).
  */
 export function delayAfter(policy: RetryPolicy, failures: number, draw: number): number | "exhausted" {
@@ -59,7 +62,7 @@ export function delayAfter(policy: RetryPolicy, failures: number, draw: number):
   return Math.min(policy.maxMs, Math.round(plainMs * (1 + policy.jitter * draw)));
 }
 
-/** The longest delay that a policy knows: what `block` waits between its endless tries. */
+/** The longest delay of a policy: with `block`, an exhausted event is retried with this delay for ever. */
 export function longestDelayMs(policy: RetryPolicy): number {
   if (policy.kind === "exponential") return policy.maxMs;
   return Math.max(1_000, ...policy.delaysMs);

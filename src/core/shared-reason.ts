@@ -1,11 +1,14 @@
 import type { OutboxEvent } from "./event.ts";
 
-/** Others stand in every text, as 503 does; they are replaced only between quotes. */
-const TELLING = /^(?=.{3}).*\D|^\d{6}/s;
+/**
+ * Values that can be recognised anywhere. Short or numeric ones occur by chance (503) and are replaced only between
+ * quotes.
+ */
+const DISTINCTIVE = /^(?=.{3}).*\D|^\d{6}/s;
 
 /**
- * A reason without what belongs to the one event that met it. What a circuit says is shown to everybody, health checks
- * without a login too; the event's own attempts keep the reason as it was.
+ * A reason without the values of the event that failed. Everyone can read the reason of a circuit, also health checks
+ * without a login. The event's own attempts keep the full reason.
  */
 export function sharedReason(
   reason: string,
@@ -17,7 +20,7 @@ export function sharedReason(
     [correlationId, "<correlation id>"],
     ...Object.values(headers).map((value) => [value, "<header>"] as const),
   ];
-  // A type is no secret, and mostly the topic's name. The longest first: one may be part of another.
+  // A type is no secret, and is mostly the topic's name. The longest value first, because one may be part of another.
   const hidden = (value: string | null) => value !== null && value !== "" && value !== type;
   const known = values.filter((pair): pair is [string, string] => hidden(pair[0]));
   known.sort(([a], [b]) => b.length - a.length);
@@ -29,5 +32,5 @@ function replaced(text: string, value: string, name: string): string {
   const quoted = value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const plain = `(?<![\\p{L}\\p{N}_])${quoted}(?![\\p{L}\\p{N}_])`;
   const between = `(?<=["'])${quoted}(?=["'])`;
-  return text.replaceAll(new RegExp(TELLING.test(value) ? plain : between, "gu"), () => name);
+  return text.replaceAll(new RegExp(DISTINCTIVE.test(value) ? plain : between, "gu"), () => name);
 }

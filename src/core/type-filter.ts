@@ -1,25 +1,26 @@
 import { matchesPattern } from "./type-pattern.ts";
 
-/** A pipeline's view of one event type table: which events it takes, first match wins. Null takes everything. */
+/** Which events a pipeline takes: the first rule that matches decides. Null takes everything. */
 export type TypeFilter = readonly TypeRule[] | null;
 
+/** One rule of a filter. */
 export interface TypeRule {
-  /** An exact type, or a pattern in which `*` stands for any run of characters. */
+  /** An exact type, or a pattern in which `*` matches any characters. */
   readonly pattern: string;
-  /** What else must hold of the event. Absent: nothing. */
+  /** Further conditions that the event must meet. Absent: none. */
   readonly when?: readonly FieldRule[];
-  /** Whether the events that this rule is the first to match belong to this pipeline. */
+  /** True when events that this rule matches first belong to this pipeline. */
   readonly mine: boolean;
 }
 
-/** True when the field is there and one of the patterns matches it. */
+/** A condition: the event has the field, and one of the patterns matches its value. */
 export interface FieldRule {
   readonly field: "key" | "correlation_id" | `header:${string}`;
-  /** As in a type rule. `*` alone matches whatever is there. */
+  /** As in a type rule. `*` alone matches any value. */
   readonly patterns: readonly string[];
 }
 
-/** What of an event the rules ask for. Null headers: it has none that can be read. */
+/** The parts of an event that rules ask for. Null headers: the event has none that can be read. */
 interface Ruled {
   readonly type: string;
   readonly key: string | null;
@@ -27,10 +28,10 @@ interface Ruled {
   readonly headers: Readonly<Record<string, string>> | null;
 }
 
-/** Types whose answer is remembered: few make up nearly all of a source. */
+/** Types whose rules are cached. Few types make up nearly all events of a source. */
 const REMEMBERED_MAX = 1_000;
 
-/** Whether the first rule that matches says so, for sources that cannot let a database decide. */
+/** A function that tests whether the filter takes an event, for sources that cannot let the database decide. */
 export function typeMatcher(filter: TypeFilter): (event: Ruled) => boolean {
   if (filter === null) return () => true;
   const remembered = new Map<string, readonly TypeRule[]>();
@@ -45,6 +46,7 @@ export function typeMatcher(filter: TypeFilter): (event: Ruled) => boolean {
   return (event) => rulesFor(event.type).find(({ when = [] }) => fieldsHold(when, event))?.mine ?? false;
 }
 
+/** True when the event meets all conditions. */
 export function fieldsHold(rules: readonly FieldRule[], event: Omit<Ruled, "type">): boolean {
   return rules.every(({ field, patterns }) => {
     const value = fieldOf(event, field);

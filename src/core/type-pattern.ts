@@ -1,4 +1,6 @@
-/** True when the type is the pattern, `*` standing for any run of characters, also none. Linear: no regular expression. */
+/**
+ * True when the pattern matches the type; `*` matches any characters, also none. Linear: it uses no regular expression.
+ */
 export function matchesPattern(pattern: string, type: string): boolean {
   const parts = pattern.split("*");
   const first = parts[0]!;
@@ -17,12 +19,12 @@ export function matchesPattern(pattern: string, type: string): boolean {
 }
 
 /**
- * True when every type that `narrow` matches is matched by `wide` too. A `*` in `narrow` is then a character like any
- * other, which only a `*` of `wide` can stand for.
+ * True when `wide` matches every type that `narrow` matches. A `*` in `narrow` is treated as a character that only a
+ * `*` of `wide` can match.
  */
 export function covers(wide: string, narrow: string): boolean {
   return matchesPattern(wide, narrow.replaceAll("*", ANY_RUN));
 }
 
-/** Stands for the narrower pattern's `*`; no type is written with it. */
+/** Replaces the `*` of the narrower pattern. No type contains it. */
 const ANY_RUN = "\u{F0000}";

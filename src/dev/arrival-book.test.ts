@@ -16,7 +16,7 @@ function message(id: string, key: string, number: number): WireMessage {
   };
 }
 
-test("F6 what arrives twice is counted, and is no break of the order", () => {
+test("F6 duplicates are counted and do not break the order", () => {
   const book = new ArrivalBook();
   for (const [id, number] of [
     ["a", 1],
@@ -29,7 +29,7 @@ test("F6 what arrives twice is counted, and is no break of the order", () => {
   assert.equal(book.latest[0]?.isRepeated, true);
 });
 
-test("F6 a first arrival behind a later one of its key is out of order; other keys do not matter", () => {
+test("F6 a first arrival after a later event of its key is out of order; other keys do not matter", () => {
   const book = new ArrivalBook();
   book.arrived(message("a", "k", 5));
   book.arrived(message("b", "other", 3));
@@ -38,7 +38,7 @@ test("F6 a first arrival behind a later one of its key is out of order; other ke
   assert.equal(book.outOfOrder, 1);
 });
 
-test("F6 what is marked and never came is lost, once; what waits in its table or was discarded is not", async (t) => {
+test("F6 a marked event that never arrived is lost, once; a pending or discarded one is not", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 0 });
   const book = new ArrivalBook();
   for (const id of ["came", "waits", "vanished", "given up"]) book.written("orders.outbox", id);
@@ -56,7 +56,7 @@ test("F6 what is marked and never came is lost, once; what waits in its table or
   assert.deepEqual([asked, book.lost, book.discarded], [[["waits", "vanished", "given up"]], 1, 1]);
 });
 
-test("F6 an event may arrive before its writer hears of the commit", async (t) => {
+test("F6 an event may arrive before its writer learns of the commit", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 0 });
   const book = new ArrivalBook();
   book.arrived(message("early", "k", 1));

@@ -1,6 +1,6 @@
 import type { WireMessage } from "./destination-wire.ts";
 
-/** A message as the page shows it. */
+/** A message as the console shows it. */
 export interface Arrival {
   readonly id: string;
   readonly type: string;
@@ -8,19 +8,19 @@ export interface Arrival {
   readonly source: string | null;
   readonly key: string | null;
   readonly atMs: number;
-  /** From the writing of the event to its arrival; null when the row does not say when it was written. */
+  /** From the write of the event to its arrival; null if the row has no creation time. */
   readonly latencyMs: number | null;
   readonly isRepeated: boolean;
 }
 
-/** What is known at their source of events that have not arrived. */
-export interface Whereabouts {
-  /** Waiting, failed ones included. */
+/** The state in their source of events that have not arrived. */
+export interface SourceLookup {
+  /** Ids of pending and failed events. */
   readonly waiting: ReadonlySet<string>;
   readonly discarded: ReadonlySet<string>;
 }
 
-/** An event that was written and has not arrived. */
+/** A written event that has not arrived. */
 interface Awaited {
   readonly source: string;
   readonly id: string;
@@ -28,34 +28,34 @@ interface Awaited {
 }
 
 const LATEST_MAX = 12;
-/** Repetitions come within seconds; these are minutes of the heaviest traffic. */
+/** Duplicates arrive within seconds; this many ids cover minutes of the heaviest traffic. */
 const IDS_MAX = 200_000;
-/** What was written so long ago and is neither here nor waiting in its table is looked at. */
+/** Events that have not arrived after this time are looked up in their table. */
 const SUSPECT_MS = 3_000;
 const SUSPECTS_MAX = 500;
 
 /**
- * Counts at the destination what the relay promises: nothing is lost, nothing arrives out of order within its key, and
- * how much arrives twice. It believes nobody: it knows what was written and sees what arrives.
+ * Checks the relay's guarantees at the destination: counts lost, out-of-order and duplicate events. It compares written
+ * events with arrivals and does not rely on the relay.
  */
 export class ArrivalBook {
   total = 0;
   repeated = 0;
   outOfOrder = 0;
   lost = 0;
-  /** Given up by a person: they will never come, and that is known. */
+  /** Discarded by an operator: they never arrive and are not lost. */
   discarded = 0;
   readonly latest: Arrival[] = [];
   readonly #ids = new Set<string>();
   readonly #awaited = new Map<string, Awaited>();
   readonly #lastNumber = new Map<string, number>();
 
-  /** Written and not here yet. */
+  /** Number of written events that have not arrived. */
   get outstanding(): number {
     return this.#awaited.size;
   }
 
-  /** The write was committed. It may have arrived before its writer heard of that. */
+  /** Records a committed write. The event may arrive before its writer learns of the commit. */
   written(source: string, id: string): void {
     const name = `${source} ${id}`;
     if (!this.#ids.has(name)) this.#awaited.set(name, { source, id, writtenMs: Date.now() });
@@ -76,15 +76,15 @@ export class ArrivalBook {
     }
     this.#remember(name);
     this.#awaited.delete(name);
-    // Order is promised for first arrivals: a repetition is by nature later than what followed it.
+    // Order is guaranteed for first arrivals only: a duplicate may arrive after later events.
     this.#checkOrder(`${source} ${key}`, payload);
   }
 
   /**
-   * Looks for what was marked as delivered and never came. `ask` tells which ids of a source still wait there; an event
-   * is marked only after its arrival, so whatever is gone from there must be here.
+   * Finds events that were marked as delivered but never arrived. `ask` returns which ids are still in their source. The
+   * relay marks an event only after its arrival, so an event that is no longer pending must have arrived.
    */
-  async findLost(ask: (source: string, ids: readonly string[]) => Promise<Whereabouts>): Promise<void> {
+  async findLost(ask: (source: string, ids: readonly string[]) => Promise<SourceLookup>): Promise<void> {
     const before = Date.now() - SUSPECT_MS;
     const suspects: Awaited[] = [];
     for (const awaited of this.#awaited.values()) {
@@ -104,7 +104,7 @@ export class ArrivalBook {
     }
   }
 
-  /** Looked at again when all others have been. */
+  /** Moves the event to the end, so that all others are looked up first. */
   #moveBack(name: string): void {
     const awaited = this.#awaited.get(name);
     if (awaited === undefined) return;

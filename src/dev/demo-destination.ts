@@ -2,38 +2,38 @@ import { delivered, type Outcome, rejected, retry, skipped } from "../core/outco
 import type { ArrivalBook } from "./arrival-book.ts";
 import { MAIN_DESTINATION, type WireMessage } from "./destination-wire.ts";
 
-/** What can be wrong with the main destination. */
+/** Faults of the main destination. */
 export interface DestinationFaults {
-  /** Refuses everything. */
+  /** Rejects everything. */
   down: boolean;
-  /** Takes half a second longer for each batch. */
+  /** Each batch takes half a second longer. */
   slow: boolean;
   /** Every tenth message fails. */
   flaky: boolean;
-  /** Takes poison too, as after a fix. */
-  mended: boolean;
+  /** Accepts poison events, as after a deployed fix. */
+  fixed: boolean;
 }
 
 const SLOW_MS = 500;
 const FLAKY_EVERY = 10;
-/** One destination is never quite well, so that retries can be seen from the start. */
-const WEAK = { destination: "search", every: 30 };
+/** One subscriber always fails from time to time, so that retries are visible from the start. */
+const UNRELIABLE = { destination: "search", every: 30 };
 
 /**
- * Stands for a broker and for what reads a log until one is configured: what arrives here can be watched, and
- * everything can go wrong.
+ * The built-in destination of the demo. It stands in for a broker and for the subscribers of a log, counts arrivals and can
+ * inject faults.
  */
 export class DemoDestination {
-  readonly faults: DestinationFaults = { down: false, slow: false, flaky: false, mended: false };
+  readonly faults: DestinationFaults = { down: false, slow: false, flaky: false, fixed: false };
   readonly #book: ArrivalBook;
   #taken = 0;
-  #takenByTheWeak = 0;
+  #takenByUnreliable = 0;
 
   constructor(book: ArrivalBook) {
     this.#book = book;
   }
 
-  /** Null when the sender gave up before anything arrived. */
+  /** Null if the sender gave up before anything arrived. */
   async take(messages: readonly WireMessage[], givenUp: AbortSignal): Promise<readonly Outcome[] | null> {
     if (this.faults.slow && messages[0]?.destination === MAIN_DESTINATION) await elapsed(SLOW_MS);
     if (givenUp.aborted) return null;
@@ -49,30 +49,32 @@ export class DemoDestination {
   }
 
   #judge({ destination, payload }: WireMessage): Outcome {
-    const { down, mended } = this.faults;
+    const { down, fixed } = this.faults;
     const isMain = destination === MAIN_DESTINATION;
     if (isMain && down) return retry("the demo destination is switched off", { scope: "destination" });
-    const refusal = mended ? null : refusalOf(payload);
+    const refusal = fixed ? null : refusalOf(payload);
     if (refusal !== null) return rejected(refusal);
-    return isMain ? this.#stumble() : this.#waver(destination);
+    return isMain ? this.#deliverToMain() : this.#deliverToSubscriber(destination);
   }
 
-  #stumble(): Outcome {
+  #deliverToMain(): Outcome {
     this.#taken += 1;
     const isOne = this.faults.flaky && this.#taken % FLAKY_EVERY === 0;
-    return isOne ? retry("the demo destination stumbled over this one") : delivered;
+    return isOne ? retry("the demo destination failed this event at random") : delivered;
   }
 
-  #waver(destination: string): Outcome {
-    if (destination !== WEAK.destination) return delivered;
-    this.#takenByTheWeak += 1;
-    return this.#takenByTheWeak % WEAK.every === 0 ? retry("503: the search index is being merged") : delivered;
+  #deliverToSubscriber(destination: string): Outcome {
+    if (destination !== UNRELIABLE.destination) return delivered;
+    this.#takenByUnreliable += 1;
+    return this.#takenByUnreliable % UNRELIABLE.every === 0
+      ? retry("503: the search index is being merged")
+      : delivered;
   }
 }
 
-/** Of events that no destination takes before it is mended. */
+/** The reasons for poison events, which destinations reject until they are fixed. */
 const REFUSALS: Readonly<Record<string, string>> = {
-  poison: "the receiver refuses an event without an amount",
+  poison: "the receiver rejects an event without an amount",
   overdrawn: "the refund is more than was paid",
 };
 

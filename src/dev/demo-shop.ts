@@ -2,17 +2,17 @@ import pg from "pg";
 import { grantsFor } from "../postgres/grants.ts";
 import { managedTableSql } from "../postgres/managed/managed-table.sql.ts";
 
-/** Tables that the relay marks. Four services of one shop, each with an outbox of its own make. */
+/** Outbox tables in which the relay marks rows. The shop has four services, each with a different kind of outbox. */
 const QUEUES = [
   { schema: "orders", table: "outbox" },
   { schema: "billing", table: "outbox_events" },
   { schema: "payments", table: "openoutbox_events" },
 ] as const;
 
-/** A log that the relay makes, reads and never marks. */
+/** A log that the relay creates and reads by position, without marking rows. */
 const SHIPPING = { schema: "shipping", table: "outbox" } as const;
 
-/** Those that read what shipping writes, each at its own pace and into a destination of the same name. */
+/** Subscribers of the shipping log, each with its own checkpoint and a destination of the same name. */
 export const SHOP_SUBSCRIBERS = ["search", "warehouse"] as const;
 
 export const DEMO_ROLE = "outbox_relay_demo";
@@ -42,7 +42,7 @@ create index on payments.openoutbox_events (available_at, created_at) where stat
 create index on payments.openoutbox_events (locked_at) where status = 'DELIVERING';
 create schema shipping authorization ${DEMO_ROLE};`;
 
-/** With a role of its own for the relay, which logs in with this password. */
+/** Creates the shop's tables and a role for the relay, which logs in with this password. */
 export async function buildShop(url: string, rolePassword: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -50,7 +50,7 @@ export async function buildShop(url: string, rolePassword: string): Promise<void
     await client.query(`create role ${DEMO_ROLE} login password ${pg.escapeLiteral(rolePassword)}`);
     await client.query(CREATE);
     await client.query(grantsFor({ role: DEMO_ROLE, tables: QUEUES, retention: true }));
-    // Its partitions come and go with the relay, so it belongs to the relay's role.
+    // The relay creates and drops its partitions, so the relay's role must own it.
     await client.query(`set role ${DEMO_ROLE}`);
     await client.query(managedTableSql({ table: SHIPPING, payload: "text", partition: "1 day", wakeUp: true }));
   } finally {
@@ -58,7 +58,7 @@ export async function buildShop(url: string, rolePassword: string): Promise<void
   }
 }
 
-/** The ways of a table's events: one for a queue, one for each subscriber of a log. */
+/** The lines of a table's events: one for a table, one per subscriber for a log. */
 export function linesOf(source: string): readonly string[] {
   const isLog = source === `${SHIPPING.schema}.${SHIPPING.table}`;
   return isLog ? SHOP_SUBSCRIBERS.map((subscriber) => `${source}@${subscriber}`) : [source];

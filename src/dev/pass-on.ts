@@ -8,13 +8,13 @@ const OF_THE_RELAY = ["/health", "/healthz", "/livez", "/ready", "/readyz", "/me
 const GONE = new HttpError(
   503,
   "RELAY_GONE",
-  "The relay's process is not running at this moment; a new one is about to start.",
-  "Events wait in their tables meanwhile; nothing has to be done.",
+  "The relay's process is not running; a new one is about to start.",
+  "Events wait in their tables. No action is needed.",
 );
 
 /**
- * What is the relay's own is passed on to the relay's process, and 503 while that is not there. Request and answer pass
- * through as they are, bodies unread and streams piece by piece.
+ * Forwards requests to the relay's process, or answers 503 while it is down. Bodies and streams pass through unread and
+ * unbuffered.
  */
 export function passOn(scope: FastifyInstance, relayPort: () => number | null): void {
   scope.removeAllContentTypeParsers();
@@ -38,12 +38,12 @@ function forward(request: FastifyRequest, reply: FastifyReply, port: number | nu
     return;
   }
   const { method, url } = request.raw;
-  // Where it came from was looked at here; the relay would compare it with an address that is not the browser's.
+  // The origin was checked here; the relay would compare it with the wrong host.
   const { origin: _, ...headers } = request.raw.headers;
   const passed = httpRequest({ host: HOST, port, method, path: url, headers: { ...headers, host: `${HOST}:${port}` } });
   passed.once("response", (answer) => {
     raw.writeHead(answer.statusCode ?? 502, answer.headers);
-    // A stream has begun before its first piece comes.
+    // Send the headers now: the first chunk of a stream may come much later.
     raw.flushHeaders();
     answer.pipe(raw);
     answer.once("error", () => raw.destroy());

@@ -1,8 +1,8 @@
-/** How fast totals rise, from one look to the next. */
+/** Rates of growing totals between two samples. */
 export class Rates {
   readonly #last = new Map<string, { readonly total: number; readonly atMs: number }>();
 
-  /** Per second; 0 at the first look, and when the total fell because its counter began anew. */
+  /** Per second; 0 for the first sample, and if the total fell because its counter was reset. */
   perSecond(name: string, total: number, nowMs: number): number {
     const last = this.#last.get(name);
     this.#last.set(name, { total, atMs: nowMs });

@@ -5,17 +5,17 @@ import type { Readable } from "node:stream";
 export interface RelayLine {
   readonly level: number;
   readonly message: string;
-  /** The technical event, where the line was made of one. */
+  /** The technical event, if the line reports one. */
   readonly event?: string;
   readonly [field: string]: unknown;
 }
 
-/** Hears every line of the log. What is no such line, such as events on standard output, is passed on as it is. */
-export function readRelayLog(stream: Readable, heard: (line: RelayLine) => void, other: (text: string) => void): void {
+/** Parses the lines of the relay's log. Other output, such as events on standard output, goes to `other`. */
+export function readRelayLog(stream: Readable, onLine: (line: RelayLine) => void, other: (text: string) => void): void {
   createInterface({ input: stream }).on("line", (text) => {
     const line = parsed(text);
     if (line === null) other(text);
-    else heard(line);
+    else onLine(line);
   });
 }
 

@@ -1,6 +1,6 @@
-// The relay of the dev face: `outbox-relay run` in a process of its own, so that it can be killed for real. Its parent
-// starts it, sets its environment, and is its destination when the argument says so.
-import { runCommand } from "../cli/run-command.ts";
+// The relay of the demo: `outbox-relay run` in its own process, so that it can be killed. Its parent starts it, sets its
+// environment, and is its destination if the argument says so.
+import { runCommand } from "../cli/setup/run-command.ts";
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
 import { reasonOf } from "../core/errors.ts";
@@ -10,11 +10,11 @@ import { wiredPublisher } from "./wired-publisher.ts";
 
 const deliversToParent = process.argv[2] === DELIVER_TO_PARENT;
 
-/** Longer than a stop takes. */
+/** Longer than a graceful stop takes. */
 const STOP_MS_MAX = 10_000;
 
 process.once("disconnect", endWithoutParent);
-// A parent that ended while this process was still loading may be told of no more.
+// No "disconnect" event fires if the parent ended while this process was still loading.
 if (!process.connected) endWithoutParent();
 
 try {
@@ -25,13 +25,13 @@ try {
 }
 process.exit();
 
-/** Nobody is left to deliver to, and nobody would ever stop it: in good order if that is possible, else by force. */
+/** Without its parent the relay has no destination and is never stopped: stop gracefully, after a timeout by force. */
 function endWithoutParent(): void {
   process.kill(process.pid, "SIGTERM");
   setTimeout(() => process.exit(1), STOP_MS_MAX).unref();
 }
 
-/** What the settings have no names for: a demo shows within seconds what may take longer at work. */
+/** Timing without settings: a demo should show within seconds what may take longer in production. */
 function adapt(config: ServiceConfig): ServiceConfig {
   const timing = { ...config.timing, ...DEMO_TIMING };
   if (!deliversToParent) return { ...config, timing };

@@ -1,20 +1,20 @@
 import { tmpdir } from "node:os";
-import { CONFIG_FILE_VARIABLE, type Environment } from "../config/environment.ts";
 import { loadConfig } from "../config/load-config.ts";
-import { ENVIRONMENT_NAMES } from "../config/names.ts";
-import { settingOf } from "../config/settings.ts";
+import { CONFIG_FILE_VARIABLE, type Environment } from "../config/reading/environment.ts";
+import { ENVIRONMENT_NAMES } from "../config/settings/names.ts";
+import { settingOf } from "../config/settings/settings.ts";
 import { SHOP_SUBSCRIBERS } from "./demo-shop.ts";
 import { SOURCE_HEADER } from "./destination-wire.ts";
 
 export const DEMO_SERVICE = "outbox-relay-dev";
 
-/** Says to the relay's process that its parent is the destination. */
+/** Argument of the relay's process: deliver to the parent process. */
 export const DELIVER_TO_PARENT = "deliver-to-parent";
 
-/** Circuits and holds are looked at often, so that whoever throws a switch sees what it does. */
+/** Circuits and holds are checked often, so that the effect of a switch is visible at once. */
 export const DEMO_TIMING = { circuitMaxMs: 1_000, reviewMs: 1_000 };
 
-/** Of the settings, those of the destinations and of telemetry are the user's; all others are the dev face's own. */
+/** Settings of destinations and telemetry come from the user; the demo sets all others. */
 const PASSED_ON = /^(?:destinations?|routes|topics|messages)(?:\.|$)/;
 const TELEMETRY = /^(?:OTEL_|LOKI_|ALLOY_|METRICS_PUSH)/;
 
@@ -29,14 +29,14 @@ function isOfServers(name: string): boolean {
   return TELEMETRY.test(name) || (known !== undefined && PASSED_ON.test(settingOf(known.setting).path));
 }
 
-/** Without whatever would make the demo's events, logs, metrics or traces leave this process. */
+/** Removes variables that would send the demo's events, logs, metrics or traces to other servers. */
 export function withoutServers(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isOfServers(name)));
 }
 
 const RECEIVERS = new Set<string>(["LOKI_HOST", "ALLOY_PUSH_URL", "OTEL_EXPORTER_OTLP_ENDPOINT"]);
 
-/** The variables that name a server which events, logs, metrics or traces could go to. */
+/** Variables that name a server for events, logs, metrics or traces. */
 export function serversIn(env: Environment): string[] {
   const isServer = (name: string) => {
     const setting = ENVIRONMENT_NAMES.get(name)?.setting ?? "";
@@ -51,11 +51,11 @@ function hasBroker(env: Environment): boolean {
   return Object.keys(env).some((name) => env[name] && BROKERS.has(ENVIRONMENT_NAMES.get(name)?.setting ?? ""));
 }
 
-/** The user's own broker in words; null without one. Throws ConfigProblems when its settings cannot be used. */
+/** Describes the user's own broker; null without one. Throws ConfigProblems if its settings are invalid. */
 export async function brokerOf(env: Environment): Promise<string | null> {
   if (!hasBroker(env)) return null;
-  // Nothing is asked of the database here; it need not be there yet.
-  const complete = relayEnvironment(env, "postgres://nobody@127.0.0.1/none", 1);
+  // Loading the configuration does not connect to the database, which may not run yet.
+  const complete = relayEnvironment(env, "postgres://user@127.0.0.1/none", 1);
   const { config } = await loadConfig({ env: complete, cwd: tmpdir() });
   return config.destinations
     .map(({ addresses, kind }) => (addresses.length === 0 ? kind : `${kind} at ${addresses.join(", ")}`))
@@ -83,13 +83,13 @@ export function relayEnvironment(env: Environment, databaseUrl: string, port: nu
     HOST: "127.0.0.1",
     PORT: String(port),
     LOG_LEVEL: "info",
-    // A killed relay's successor may go on as soon as it is up.
+    // Short, so that the successor of a killed relay continues as soon as it is running.
     LEASE_TIMEOUT: "3s",
     RETENTION: "10m",
     RETRY_INITIAL_DELAY_MS: "500ms",
     RETRY_MAX_DELAY_MS: "5s",
     MAX_RETRIES: "10",
-    // What comes behind a dead letter waits, in every kind of table: a replay is never late.
+    // Events behind a dead letter wait in every kind of table, so a replay keeps the order.
     ON_EXHAUSTED: "park",
     POLL_INTERVAL_MS: "200ms",
     SHUTDOWN_TIMEOUT_MS: "5s",

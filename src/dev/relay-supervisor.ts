@@ -1,47 +1,47 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { missingHeapFlags } from "../cli/heap-limits.ts";
+import { missingHeapFlags } from "../service/heap-limits.ts";
 import type { DemoDestination } from "./demo-destination.ts";
 import type { ToDestination, ToRelay } from "./destination-wire.ts";
 import { type RelayLine, readRelayLog } from "./relay-log.ts";
 import { DELIVER_TO_PARENT } from "./relay-settings.ts";
 
-/** As an orchestrator does it: not at once, so that a relay which cannot start does not eat the machine. */
+/** Restart delay, as in an orchestrator: a relay that cannot start must not loop at full speed. */
 const RESTART_MS = 3_000;
 const STOP_MS = 8_000;
 
-/** The file beside this one, in the sources as well as in what is built of them. */
+/** The entry file beside this one, both in the sources and in the build. */
 const ENTRY = fileURLToPath(new URL("./relay-process.ts", import.meta.url)).replace(
   /\.ts$/,
   import.meta.url.endsWith(".ts") ? ".ts" : ".js",
 );
 
 interface SupervisorOptions {
-  /** In the list of instances, where the page finds it. */
+  /** The instance name, under which the console finds it. */
   readonly name: string;
   readonly env: Readonly<Record<string, string>>;
-  /** A folder without settings of anybody's. */
+  /** A folder without configuration files. */
   readonly cwd: string;
-  /** Null when a broker is configured. */
+  /** Null if a broker is configured. */
   readonly destination: DemoDestination | null;
-  readonly heard: (line: RelayLine) => void;
-  /** What the relay writes besides its log. */
-  readonly wrote: (text: string) => void;
-  readonly ended: (how: string) => void;
+  readonly onLogLine: (line: RelayLine) => void;
+  /** Output of the relay other than its log. */
+  readonly onOutput: (text: string) => void;
+  readonly onEnd: (how: string) => void;
 }
 
 export interface RelayState {
   readonly name: string;
   readonly state: "starting" | "running" | "dead" | "stopped";
   readonly pid: number | null;
-  /** Since when it is in this state. */
+  /** Start of the current state. */
   readonly sinceMs: number;
-  /** How often it was killed from the page. */
+  /** How often it was killed from the console. */
   readonly kills: number;
 }
 
-/** Keeps one relay running in a process of its own. */
+/** Keeps one relay running in its own process. */
 export class RelaySupervisor {
   readonly #options: SupervisorOptions;
   #child: ChildProcess | null = null;
@@ -69,33 +69,33 @@ export class RelaySupervisor {
       cwd,
       execArgv: [...process.execArgv, ...missingHeapFlags(process.execArgv, env.NODE_OPTIONS ?? "")],
       stdio: ["ignore", "pipe", "pipe", "ipc"],
-      // In a process group of its own: Ctrl-C goes to the terminal's group, and a second signal would end it at once.
+      // Detached: Ctrl-C signals the terminal's process group, and a second signal would end the relay at once.
       detached: true,
     });
     this.#child = child;
-    this.#turn({ state: "starting", pid: child.pid ?? null });
+    this.#setState({ state: "starting", pid: child.pid ?? null });
     for (const stream of [child.stdout, child.stderr]) {
-      if (stream !== null) readRelayLog(stream, (line) => this.#heard(line), this.#options.wrote);
+      if (stream !== null) readRelayLog(stream, (line) => this.#addLogLine(line), this.#options.onOutput);
     }
     if (destination !== null) serveDestination(child, destination);
     child.on("error", () => {});
     child.once("exit", (code, signal) => this.#ended(signal ?? `exit code ${code}`));
   }
 
-  /** As the kernel's memory killer or a lost machine does it. False when there is nothing to kill. */
+  /** Kills the process, like the kernel's OOM killer. False if there is no process. */
   kill(): boolean {
     const isKilled = this.#child?.kill("SIGKILL") ?? false;
-    if (isKilled) this.#turn({ kills: this.#state.kills + 1 });
+    if (isKilled) this.#setState({ kills: this.#state.kills + 1 });
     return isKilled;
   }
 
-  /** In good order, and by force when that takes too long. It can be started again. */
+  /** Stops gracefully, after a timeout by force. It can be started again. */
   async stop(): Promise<void> {
     this.#stopping = true;
     if (this.#restart !== null) clearTimeout(this.#restart);
     const child = this.#child;
     if (child === null) {
-      this.#turn({ state: "stopped" });
+      this.#setState({ state: "stopped" });
     } else {
       const gone = once(child, "exit");
       child.kill("SIGTERM");
@@ -105,20 +105,20 @@ export class RelaySupervisor {
     }
   }
 
-  #heard(line: RelayLine): void {
-    if (line.event === "InstanceJoined" && this.#state.state === "starting") this.#turn({ state: "running" });
-    this.#options.heard(line);
+  #addLogLine(line: RelayLine): void {
+    if (line.event === "InstanceJoined" && this.#state.state === "starting") this.#setState({ state: "running" });
+    this.#options.onLogLine(line);
   }
 
   #ended(how: string): void {
     this.#child = null;
-    this.#turn({ state: this.#stopping ? "stopped" : "dead", pid: null });
+    this.#setState({ state: this.#stopping ? "stopped" : "dead", pid: null });
     if (this.#stopping) return;
-    this.#options.ended(how);
+    this.#options.onEnd(how);
     this.#restart = setTimeout(() => this.start(), RESTART_MS);
   }
 
-  #turn(change: Partial<RelayState>): void {
+  #setState(change: Partial<RelayState>): void {
     const sinceMs = change.state === undefined ? this.#state.sinceMs : Date.now();
     this.#state = { ...this.#state, sinceMs, ...change };
   }
@@ -134,7 +134,7 @@ function serveDestination(child: ChildProcess, destination: DemoDestination): vo
     const outcomes = await destination.take(message.messages, givenUp.signal);
     open.delete(batch);
     const answer = { kind: "outcomes", batch, outcomes: outcomes ?? [] } satisfies ToRelay;
-    // Whoever was killed meanwhile hears nothing, as with any broker.
+    // A relay that was killed meanwhile gets no answer, as with any broker.
     if (outcomes !== null && child.connected) child.send(answer, () => {});
   });
 }

@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { EXIT, Exit } from "../cli/exit.ts";
 import { reasonOf } from "../core/errors.ts";
+import { EXIT, Exit } from "../service/exit.ts";
 
-// Its standard input ends when this process ends, however that happens, kill -9 included. Then it ends the server that
-// works in the folder, at once but so that its shared memory is freed, and removes the folder.
+// The guard's standard input closes when this process ends, even by kill -9. It then stops the server that uses the folder
+// with SIGQUIT, which frees its shared memory, and removes the folder.
 const GUARD = `
 while read -r line; do server=$line; done
 if [ -n "$server" ]; then
@@ -18,27 +18,27 @@ rm -rf "$0"`;
 
 export interface ScratchFolder {
   readonly path: string;
-  /** From now on this process does not outlive us. */
+  /** The guard stops this process when ours ends. */
   guard(pid: number): void;
-  /** The guarded process has ended in good order; its number may soon be another one's. */
+  /** The guarded process has exited: its pid may be reused, so the guard must not signal it. */
   release(): void;
   remove(): Promise<void>;
 }
 
-/** A temporary folder that goes away with this process, whatever ends it. */
+/** A temporary folder that is removed when this process ends, even by kill -9. */
 export function createScratchFolder(): ScratchFolder {
   const path = makeFolder();
-  // Detached: a signal to the whole process group must not take the guard along.
+  // Detached: a signal to the process group must not end the guard.
   const guard = spawn("/bin/sh", ["-c", GUARD, path], { stdio: ["pipe", "ignore", "ignore"], detached: true });
   guard.on("error", () => {});
   guard.stdin.on("error", () => {});
   guard.unref();
   (guard.stdin as unknown as { unref(): void }).unref();
-  const tell = (line: string) => void guard.stdin.write(`${line}\n`);
+  const send = (line: string) => void guard.stdin.write(`${line}\n`);
   return {
     path,
-    guard: (pid) => tell(String(pid)),
-    release: () => tell(""),
+    guard: (pid) => send(String(pid)),
+    release: () => send(""),
     remove: async () => {
       await rm(path, { recursive: true, force: true, maxRetries: 3 });
       const { promise: gone, resolve } = Promise.withResolvers<void>();
@@ -54,13 +54,13 @@ export function createScratchFolder(): ScratchFolder {
 function makeFolder(): string {
   try {
     const path = mkdtempSync(join(tmpdir(), "outbox-relay-dev-"));
-    // mkdtemp makes it 0700, and a server that root starts under another account could not enter.
+    // mkdtemp creates it with mode 0700, which would lock out a server under another account.
     chmodSync(path, 0o755);
     return path;
   } catch (error) {
     throw new Exit(EXIT.usage, [
-      `The folder for temporary files cannot be written: ${reasonOf(error)}`,
-      "Set TMPDIR to one that can.",
+      `The folder for temporary files is not writable: ${reasonOf(error)}`,
+      "Set TMPDIR to a writable folder.",
     ]);
   }
 }

@@ -3,30 +3,30 @@ import {
   eventSources,
   type OperationTarget,
   operationReadSettings,
-} from "../operations/event-source.ts";
-import { readLogShape, shapedLogEvents } from "../operations/log-events.ts";
-import { readStatus } from "../operations/status.ts";
+} from "../operations/events/event-source.ts";
+import { readLogShape, shapedLogEvents } from "../operations/logs/log-events.ts";
+import { readStatus } from "../operations/pipelines/status.ts";
 import { parseTableName, quoteArray, quoteLiteral } from "../postgres/identifiers.ts";
 import { type Database, openDatabase } from "../postgres/pool.ts";
 import { statement } from "../postgres/transaction.ts";
-import type { Whereabouts } from "./arrival-book.ts";
+import type { SourceLookup } from "./arrival-book.ts";
 import { MAIN_DESTINATION } from "./destination-wire.ts";
 
-/** What the database says of everything that waits and of those who deliver it. */
+/** Backlog and relays according to the database. */
 export interface ShopFigure {
-  /** Events that are not out yet, whatever keeps them. */
+  /** Events that are not delivered yet, for any reason. */
   readonly waiting: number;
-  /** Age of the oldest that waits; 0 when none does. */
+  /** Age of the oldest pending event; 0 without one. */
   readonly oldestMs: number;
   readonly delivered: number;
   readonly deadLetters: number;
-  /** How many plans have brought events back, or taken them away. */
+  /** Number of finished plans that replayed or discarded events. */
   readonly plansDone: number;
-  /** By the name of the living relay. */
+  /** Number of lanes by the name of the relay. */
   readonly lanes: ReadonlyMap<string, number>;
 }
 
-/** Reads what the tables of the shop and of the relay say, with the rights of their owner. */
+/** Reads the tables of the shop and of the relay as their owner. */
 export class ShopFigures {
   readonly #target: OperationTarget;
 
@@ -55,8 +55,8 @@ export class ShopFigures {
     };
   }
 
-  /** Of the events of one line, as `orders.outbox` or `shipping.outbox@search`. */
-  async whereabouts(line: string, ids: readonly string[]): Promise<Whereabouts> {
+  /** Looks up events of one line, such as `orders.outbox` or `shipping.outbox@search`. */
+  async lookUp(line: string, ids: readonly string[]): Promise<SourceLookup> {
     const [table = "", subscriber] = line.split("@");
     const pipeline = `${line}->${subscriber ?? MAIN_DESTINATION}`;
     const source =
@@ -64,7 +64,7 @@ export class ShopFigures {
     const lanes = await this.#rows(
       `select lane from ${this.#database.tables.lanes} where pipeline = ${quoteLiteral(pipeline)} limit 1`,
     );
-    // Nobody has read it yet.
+    // No relay has read it yet.
     if (source === undefined || lanes.length === 0) return { waiting: new Set(ids), discarded: new Set() };
     const { givenUp, table: shape, waiting } = source;
     const wanted = quoteArray(ids);

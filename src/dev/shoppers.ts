@@ -8,8 +8,8 @@ const RECONNECT_MS = 500;
 const BURST = { statements: 20, keys: 250 };
 export const BURST_EVENTS = 2 * BURST.statements * BURST.keys;
 
-// Each statement is a transaction of its own that writes into the outboxes of all services. No key is twice in one:
-// rows of one statement have no order that a column shows. What belongs together has one correlation id.
+// Each statement is one transaction that writes to the outboxes of all services. A statement contains a key only once,
+// because no column records the order of rows within a statement. Related events share a correlation id.
 const PLACE = `
 with placed as materialized (
   select key, number, gen_random_uuid() as correlation, 10 + number % 90 as total
@@ -66,14 +66,14 @@ interface ShoppersOptions {
   readonly url: string;
   readonly rate: number;
   readonly isShopping: boolean;
-  /** Null where nobody sees what arrives. */
+  /** Null if arrivals cannot be observed. */
   readonly book: ArrivalBook | null;
 }
 
-/** The traffic of the shop: orders at a steady rate, and what is asked for besides. All on one connection, in order. */
+/** The traffic of the shop: orders at a steady rate, bursts and poison events. All on one connection, in order. */
 export class Shoppers {
   isShopping: boolean;
-  /** Events, whatever their source. */
+  /** Number of events written to all sources. */
   written = 0;
   readonly #options: ShoppersOptions;
   #client: pg.Client | null = null;
@@ -101,20 +101,20 @@ export class Shoppers {
     await this.#client?.end().catch(() => {});
   }
 
-  /** Many orders at once. */
+  /** Writes many orders at once. */
   async burst(): Promise<void> {
     for (let round = 0; round < BURST.statements && !this.#stopped; round += 1) {
       await this.#place(BURST.keys, "burst", false);
     }
   }
 
-  /** One invoice that the destination refuses, and two of the same key that have to wait behind it. */
+  /** Writes an invoice that the destination rejects, and two more events of its key, which wait behind it. */
   async poison(): Promise<void> {
     this.#poisons += 1;
     await this.#writeLine(INVOICE, `poison-${this.#poisons}`, "poison");
   }
 
-  /** A refund that the destination refuses: there is something to see before anybody has broken anything. */
+  /** Writes a refund that the destination rejects, so that the console has a dead letter from the start. */
   async refund(): Promise<void> {
     await this.#writeLine(REFUND, "refund-1", "overdrawn");
   }
@@ -123,7 +123,7 @@ export class Shoppers {
     for (const kind of [fault, "waits", "waits"]) {
       this.#orders += 1;
       const number = this.#orders;
-      // A customer with a number that JavaScript cannot hold: it arrives, and is shown, as it was written.
+      // The customer number exceeds Number.MAX_SAFE_INTEGER: it must arrive and be shown as written.
       const payload = `{"order": "${key}", "number": ${number}, "customer": 9007199254740993, "${kind}": true}`;
       await this.#write(sql, [key, payload, number]);
     }
@@ -148,7 +148,7 @@ export class Shoppers {
     await this.#write(PLACE, [keys, numbers, withParcels]);
   }
 
-  /** One after the other, whoever asks. */
+  /** Writes run one after another. */
   async #write(sql: string, values: readonly unknown[]): Promise<void> {
     const work = this.#line.then(async () => {
       const client = await this.#connected();

@@ -3,7 +3,7 @@ import type { Terminal } from "./terminal.ts";
 
 const PLAIN_EVERY = 10;
 
-/** The figures of the moment: a line in place on a terminal, elsewhere a plain one every ten seconds. */
+/** Current rates: a line updated in place on a terminal, otherwise a plain line every ten seconds. */
 export class StatusLines {
   readonly #unwatch: () => void;
   #seen = 0;

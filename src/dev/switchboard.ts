@@ -7,11 +7,11 @@ import { BURST_EVENTS } from "./shoppers.ts";
 const FREEZE_MS = 5_000;
 
 const SWITCHES = ["down", "slow", "flaky", "traffic", "second", "database"] as const;
-const ACTS = ["poison", "kill", "burst", "freeze", "mend"] as const;
-/** What the guided tour counts as breaking something. */
+const ACTS = ["poison", "kill", "burst", "freeze", "fix"] as const;
+/** Requests that the guided tour counts as a fault. */
 const BREAKS: readonly string[] = ["down", "slow", "flaky", "database", "poison", "kill", "freeze"];
 
-/** What may be asked for: a switch with its new place, or something that happens once. */
+/** A request of the console: a switch with its new state, or a one-time action. */
 export const faultSchema = z.discriminatedUnion("fault", [
   z.strictObject({ fault: z.enum(SWITCHES), on: z.boolean() }),
   z.strictObject({ fault: z.enum(ACTS) }),
@@ -19,18 +19,18 @@ export const faultSchema = z.discriminatedUnion("fault", [
 
 type FaultRequest = z.output<typeof faultSchema>;
 
-/** Why a fault cannot be had just now; the console shows it. */
+/** The request is not possible right now; the console shows the reason. */
 export class Unavailable extends Error {}
 
-type DestinationSwitch = Exclude<keyof DestinationFaults, "mended">;
+type DestinationSwitch = Exclude<keyof DestinationFaults, "fixed">;
 
-const TOLD: Readonly<Record<DestinationSwitch, readonly [on: string, off: string]>> = {
+const SWITCH_MESSAGES: Readonly<Record<DestinationSwitch, readonly [on: string, off: string]>> = {
   down: ["The destination was switched off.", "The destination was switched on again."],
-  slow: ["The destination answers half a second late now.", "The destination answers at once again."],
-  flaky: ["The destination fails every tenth message now.", "The destination fails nothing by chance any more."],
+  slow: ["The destination takes half a second longer now.", "The destination answers at normal speed again."],
+  flaky: ["The destination fails every tenth message now.", "The destination no longer fails messages at random."],
 };
 
-/** Does what the switches and buttons of the console ask for, and notes it. */
+/** Applies the switches and buttons of the console and records them in the journal. */
 export class Switchboard {
   readonly #parts: LiveParts;
   readonly #server: () => EmbeddedServer | null;
@@ -55,34 +55,34 @@ export class Switchboard {
     poison: async () => {
       this.#requireOwnDestination();
       const { destination, journal, tour } = this.#parts;
-      // A destination that was mended would take it.
-      destination.faults.mended = false;
-      tour.isMended = false;
-      journal.add("plain", "A poison event was written, and two more of its key behind it.");
+      // A fixed destination would accept it.
+      destination.faults.fixed = false;
+      tour.isFixed = false;
+      journal.add("plain", "A poison event was written, followed by two more events of its key.");
       await this.#shoppers().poison();
     },
-    mend: async () => {
+    fix: async () => {
       this.#requireOwnDestination();
       for (const fault of ["down", "slow", "flaky"] as const) this.#destination(fault, false);
       if (this.#server()?.isRunning === false) await this.#database(false);
       const { destination, journal, tour } = this.#parts;
-      tour.isMended = tour.isBroken;
-      if (destination.faults.mended) return;
-      destination.faults.mended = true;
-      journal.add("good", "The destination was mended: it takes poison too. Replay what is dead.");
+      tour.isFixed = tour.isBroken;
+      if (destination.faults.fixed) return;
+      destination.faults.fixed = true;
+      journal.add("good", "The destination was fixed: it accepts poison events too. Replay the dead letters.");
     },
     burst: async () => {
       this.#parts.journal.add("plain", `A burst of ${BURST_EVENTS.toLocaleString("en")} events is being written.`);
       await this.#shoppers().burst();
     },
     kill: () => {
-      if (!this.#parts.relays?.first.kill()) throw new Unavailable("The relay is not running at this moment.");
-      this.#parts.journal.add("bad", "The relay was killed with SIGKILL, in the middle of whatever it did.");
+      if (!this.#parts.relays?.first.kill()) throw new Unavailable("The relay is not running.");
+      this.#parts.journal.add("bad", "The relay was killed with SIGKILL.");
     },
     freeze: () => {
       if (!this.#server()?.freeze(FREEZE_MS))
-        throw new Unavailable("The database is frozen already, not up yet, or not on Linux.");
-      this.#parts.journal.add("bad", "The database was frozen for 5 s: it is there and answers nobody.");
+        throw new Unavailable("The database is already frozen or not running yet, or this machine does not run Linux.");
+      this.#parts.journal.add("bad", "The database was frozen for 5 s: it accepts connections but does not answer.");
     },
   };
 
@@ -91,10 +91,10 @@ export class Switchboard {
     const { destination, journal } = this.#parts;
     if (destination.faults[fault] === on) return;
     destination.faults[fault] = on;
-    journal.add(on ? "bad" : "plain", TOLD[fault][on ? 0 : 1]);
+    journal.add(on ? "bad" : "plain", SWITCH_MESSAGES[fault][on ? 0 : 1]);
   }
 
-  /** On: away. */
+  /** `on` means stopped. */
   async #database(on: boolean): Promise<void> {
     const server = this.#server();
     if (server === null || this.#parts.startingWith !== null) throw new Unavailable("The demo is still starting.");
@@ -102,10 +102,10 @@ export class Switchboard {
     const { journal } = this.#parts;
     if (on) {
       await server.halt();
-      journal.add("bad", "The database was stopped: nobody can write, and nobody can settle.");
+      journal.add("bad", "The database was stopped: no writes, no settling.");
     } else {
       await server.resume();
-      journal.add("good", "The database is back, with all that it held.");
+      journal.add("good", "The database is running again with all its data.");
     }
   }
 
@@ -113,7 +113,7 @@ export class Switchboard {
     const shoppers = this.#shoppers();
     if (shoppers.isShopping === on) return;
     shoppers.isShopping = on;
-    this.#parts.journal.add("plain", on ? "The shop is open: orders come in." : "The shop is closed: no new orders.");
+    this.#parts.journal.add("plain", on ? "The shop writes orders again." : "The shop writes no more orders.");
   }
 
   async #secondRelay(on: boolean): Promise<void> {
@@ -122,7 +122,7 @@ export class Switchboard {
     if (on !== (relays.second.state.state === "stopped")) return;
     journal.add(
       "plain",
-      on ? "A second relay starts; the lanes are shared out." : "The second relay stops in good order.",
+      on ? "A second relay starts; the relays share the lanes." : "The second relay stops gracefully.",
     );
     if (on) relays.second.start();
     else await relays.second.stop();
@@ -136,7 +136,7 @@ export class Switchboard {
   #requireOwnDestination(): void {
     if (this.#parts.broker === null) return;
     throw new Unavailable(
-      `Events go to ${this.#parts.broker}, and that is yours: only the built-in destination has faults.`,
+      `Events go to your own broker (${this.#parts.broker}): only the built-in destination has faults.`,
     );
   }
 }

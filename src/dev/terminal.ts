@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Lines for a person at a terminal, or plain ones for a file or a pipe. */
+/** Writes lines to a terminal, or plain ones to a file or a pipe. */
 export class Terminal {
   readonly isTerminal: boolean;
   readonly #out: NodeJS.WriteStream;
@@ -13,7 +13,7 @@ export class Terminal {
     this.#out = out;
     this.isTerminal = out.isTTY === true;
     this.#hasColours = this.isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
-    // A reader that went away must not end the demo.
+    // A closed pipe must not end the demo.
     out.on("error", () => {});
   }
 
@@ -23,7 +23,7 @@ export class Terminal {
     this.#show();
   }
 
-  /** One line that stays at the end and changes in place. Nothing where there is no terminal. */
+  /** Shows a status line that is updated in place. No effect without a terminal. */
   status(line: string): void {
     if (!this.isTerminal) return;
     this.#clear();

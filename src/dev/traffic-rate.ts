@@ -1,3 +1,3 @@
-/** Orders a second. In a file of its own: the command's help knows them without loading the demo. */
+/** Orders per second. A separate file, so that the command's help does not load the demo. */
 export const RATE_DEFAULT = 10;
 export const RATE_MAX = 1_000;

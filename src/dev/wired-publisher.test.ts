@@ -40,7 +40,7 @@ function wired(name: string = MAIN_DESTINATION) {
   return { book, destination, publish, publisher, sent };
 }
 
-test("F6 what the destination refuses keeps the later ones of its key back, and nothing else", async () => {
+test("F6 a rejected message holds back only the later ones of its key", async () => {
   const { book, publish } = wired();
   const kinds = await publish([
     message("1", "a"),
@@ -52,7 +52,7 @@ test("F6 what the destination refuses keeps the later ones of its key back, and 
   assert.deepEqual([book.total, book.latest[0]?.source], [2, "a.outbox"]);
 });
 
-test("F6 a row of a log is another arrival at each subscriber; the faults are those of the main destination", async () => {
+test("F6 a row of a log arrives once at each subscriber; faults apply to the main destination only", async () => {
   const { book, destination, publish } = wired("warehouse");
   destination.faults.down = true;
   assert.deepEqual(await publish([message("1", "a"), message("2", "b", '{"overdrawn":true}')]), [
@@ -65,7 +65,7 @@ test("F6 a row of a log is another arrival at each subscriber; the faults are th
   assert.equal(kinds.filter((kind) => kind === "retry").length, 2, "one subscriber is never quite well");
 });
 
-test("F6 each fault of the destination does what its switch says", async () => {
+test("F6 each switch causes its fault", async () => {
   const { destination, publish } = wired();
   destination.faults.down = true;
   assert.deepEqual(await publish([message("1", "a")]), ["retry"]);
@@ -74,11 +74,11 @@ test("F6 each fault of the destination does what its switch says", async () => {
   const kinds = await publish(Array.from({ length: 30 }, (_, index) => message(`f${index}`, `key${index}`)));
   assert.equal(kinds.filter((kind) => kind === "retry").length, 3);
   destination.faults.flaky = false;
-  destination.faults.mended = true;
+  destination.faults.fixed = true;
   assert.deepEqual(await publish([message("9", "a", '{"poison":true}')]), ["delivered"]);
 });
 
-test("F6 a publish that is given up says so to the destination, and its outcome is unknown", async () => {
+test("F6 an abandoned publish is cancelled at the destination, and its outcome is unknown", async () => {
   const { publisher, sent } = wired();
   const abort = new AbortController();
   const publishing = publisher.publish([message("1", "a")], () => assert.fail("reported"), abort.signal);

@@ -10,10 +10,10 @@ interface DestinationChannel {
   onMessage(listener: (message: ToRelay) => void): void;
 }
 
-/** Counted for all publishers of the process: they share one channel. */
+/** Batch numbers are unique per process, because all its publishers share one channel. */
 let batches = 0;
 
-/** Delivers over the channel to the destination in the parent process, which answers batch by batch. */
+/** A publisher that sends batches over the channel to the destination in the parent process. */
 export function wiredPublisher(name: string, channel: DestinationChannel): Publisher {
   const waiting = new Map<number, (outcomes: readonly Outcome[]) => void>();
   channel.onMessage(({ batch, outcomes }) => waiting.get(batch)?.(outcomes));

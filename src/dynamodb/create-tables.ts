@@ -12,7 +12,7 @@ import {
 
 const WAIT_SECONDS_MAX = 60;
 
-/** For development and tests: makes both tables unless they are there, and returns when they can be used. */
+/** Creates both tables if they are missing and waits until they can be used. For development and tests. */
 export async function createTables(
   client: DynamoDBClient,
   names: TableNames = { table: TABLES.outbox, deadLetterTable: TABLES.deadLetters },

@@ -5,10 +5,10 @@ import type { IntentRecord, Item } from "./intent-record.ts";
 import { dueAt } from "./new-intent.ts";
 import { DEAD_LETTERS_INDEX } from "./tables.ts";
 
-/** The index needs a text, and an item of another shape has no type. */
+/** The index needs a string, and an unreadable item has no type. */
 const NO_TYPE = "unknown";
 
-/** The intent as it was, with what went wrong and without what would have it tried again. */
+/** The item of a dead letter: the intent with its failures, without the attributes that would have it retried. */
 export function deadLetterItem({ item, type }: IntentRecord, history: History, at: number): Item {
   const { claimed_until, claims, expires_at, retry_at, retry_type, ...kept } = item;
   return {
@@ -21,7 +21,7 @@ export function deadLetterItem({ item, type }: IntentRecord, history: History, a
   };
 }
 
-/** As new, but for its history. */
+/** The item of a replayed intent: as new, but with its history. */
 export function replayedItem(letter: Readonly<Item>, now: number, sweepAfterMs: number): Item {
   const { dead_at, intent_type, ...kept } = letter;
   const { type } = recordOf(letter);
@@ -33,6 +33,7 @@ export function replayedItem(letter: Readonly<Item>, now: number, sweepAfterMs: 
   };
 }
 
+/** The item of one dead letter, or null. */
 export async function letterItem(link: DynamoDbLink, table: string, id: string): Promise<Item | null> {
   const { Item } = await link.send(`reading a dead letter of ${table}`, (client, sdk) =>
     client.send(new sdk.GetItemCommand({ TableName: table, Key: { id: { S: id } }, ConsistentRead: true })),
@@ -40,7 +41,7 @@ export async function letterItem(link: DynamoDbLink, table: string, id: string):
   return Item ?? null;
 }
 
-/** Asks page by page until there is enough; without a limit everything is counted and nothing is read. */
+/** Reads pages until the limit is reached. Without a limit it only counts and reads no items. */
 export async function itemsOf(
   link: DynamoDbLink,
   table: string,
@@ -72,7 +73,7 @@ async function pageOf(
     KeyConditionExpression: `${partitionKey} = :type`,
     ExpressionAttributeValues: { ":type": { S: type ?? "" } },
   };
-  return await link.send(`looking at ${table}`, (client, sdk) =>
+  return await link.send(`listing the dead letters of ${table}`, (client, sdk) =>
     type === undefined
       ? client.send(new sdk.ScanCommand({ TableName: table, ...paging }))
       : client.send(new sdk.QueryCommand({ TableName: table, ...ofType, ...paging })),

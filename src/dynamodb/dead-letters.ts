@@ -11,22 +11,23 @@ import type { TableNames } from "./tables.ts";
 
 const LIST_MAX = 100;
 
-/** Intents that nobody tries again by himself. */
+/** Intents that are not retried automatically. */
 export interface DeadLetters {
-  /** Moves an intent here with all that is known, in one transaction. */
+  /** Moves an intent into the dead-letter table with its history, in one transaction. */
   deadLetter(record: IntentRecord, failure: IntentFailure): Promise<Settled>;
-  /** Those of a type, the oldest first; without a type all of them, in no order. */
+  /** The dead letters of a type, oldest first; without a type all of them, in no order. */
   deadLetters(options?: { readonly type?: string; readonly limit?: number }): Promise<readonly DeadLetter[]>;
   deadLetterOf(id: string): Promise<DeadLetter | null>;
-  /** How many there are. */
+  /** The number of dead letters. */
   deadLetterDepth(type?: string): Promise<number>;
   /**
-   * Puts one back into the outbox in one transaction, with no attempts spent; the stream tells of it as of a new intent.
-   * `missing`: there is no such dead letter. `present`: an intent of this id is in the outbox already.
+   * Moves one back into the outbox in one transaction, with its attempts reset; the stream delivers it like a new
+   * intent. `missing`: there is no such dead letter. `present`: an intent with this id is already in the outbox.
    */
   replay(id: string): Promise<"replayed" | "missing" | "present">;
 }
 
+/** The dead letters of an outbox. */
 export function deadLetters(link: DynamoDbLink, names: TableNames, sweepAfterMs: number): DeadLetters {
   const { deadLetterTable, table } = names;
   return {
@@ -43,7 +44,7 @@ export function deadLetters(link: DynamoDbLink, names: TableNames, sweepAfterMs:
     async deadLetters({ limit = LIST_MAX, type } = {}) {
       const found = (await itemsOf(link, deadLetterTable, type, limit)).items;
       if (type === undefined) return found.map(deadLetterOf);
-      // The index has the keys alone.
+      // The index holds only the keys.
       const whole = await Promise.all(found.map(({ id }) => letterItem(link, deadLetterTable, id?.S ?? "")));
       return whole.filter((item) => item !== null).map(deadLetterOf);
     },
@@ -67,7 +68,7 @@ export function deadLetters(link: DynamoDbLink, names: TableNames, sweepAfterMs:
   };
 }
 
-/** Null, or the places whose condition did not hold: then nothing took effect. */
+/** Null, or the indexes of the items whose condition did not hold: then nothing was written. */
 async function move(link: DynamoDbLink, doing: string, items: TransactWriteItem[]): Promise<readonly number[] | null> {
   try {
     await link.send(doing, (client, sdk) => client.send(new sdk.TransactWriteItemsCommand({ TransactItems: items })));

@@ -52,29 +52,29 @@ describe("errors of DynamoDB", () => {
 describe("what cannot be written", () => {
   const circle: Record<string, unknown> = {};
   circle.self = circle;
-  for (const [told, intent] of [
+  for (const [expected, intent] of [
     ["id is empty", { id: "" }],
     ["id has 2049 bytes", { id: "x".repeat(2_049) }],
-    ["type is no text", { type: 7 }],
+    ["type is not a string", { type: 7 }],
     ["type is empty", { type: "" }],
-    ["key is no text", { key: 7 }],
-    ["headers is no object", { headers: null }],
-    ['the header "a" is no text', { headers: { a: 1 } }],
+    ["key is not a string", { key: 7 }],
+    ["headers is not an object", { headers: null }],
+    ['the header "a" is not a string', { headers: { a: 1 } }],
     ["a header has no name", { headers: { "": "x" } }],
-    ["correlationId is no text", { correlationId: {} }],
-    ["half a surrogate pair", { payload: "\ud800" }],
+    ["correlationId is not a string", { correlationId: {} }],
+    ["a lone surrogate", { payload: "\ud800" }],
     ["payload is missing", { payload: undefined }],
     ["as JSON", { payload: circle }],
   ] as const) {
-    test(`D3 ${told}: refused with EVENT_INVALID`, () => {
+    test(`D3 ${expected}: refused with EVENT_INVALID`, () => {
       const bad = { type: "Notify", payload: "{}", ...intent } as unknown as Parameters<typeof newIntentItem>[0];
       const isTold = (error: unknown) =>
-        error instanceof RelayError && error.code === "EVENT_INVALID" && error.message.includes(told);
+        error instanceof RelayError && error.code === "EVENT_INVALID" && error.message.includes(expected);
       assert.throws(() => newIntentItem(bad, Date.now(), 0), isTold);
     });
   }
 
-  for (const [told, options] of [
+  for (const [expected, options] of [
     ["table is", { table: "no table" }],
     ["deadLetterTable is", { deadLetterTable: "" }],
     ["both", { table: "same", deadLetterTable: "same" }],
@@ -82,7 +82,7 @@ describe("what cannot be written", () => {
   ] as const) {
     test(`D3 options with ${JSON.stringify(options)} are refused by name`, () => {
       const isTold = (error: unknown) =>
-        error instanceof RelayError && error.code === "CONFIG_INVALID" && error.message.includes(told);
+        error instanceof RelayError && error.code === "CONFIG_INVALID" && error.message.includes(expected);
       assert.throws(() => dynamodbOutbox(options), isTold);
     });
   }

@@ -1,7 +1,7 @@
 import type { CancellationReason } from "@aws-sdk/client-dynamodb";
 import { type ErrorCode, RelayError, reasonOf } from "../core/errors.ts";
 
-/** What is read of an error of the SDK. */
+/** The fields of an SDK error that are read. */
 interface ClientError {
   readonly name?: string;
   readonly code?: string;
@@ -25,7 +25,7 @@ const UNREACHABLE =
   /^(?:ECONN\w+|ENOTFOUND|EAI_AGAIN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|TimeoutError|InternalServerError)$/;
 const TOO_LARGE = /item size .*exceeded/i;
 
-/** The one place that knows DynamoDB's errors. What is ours already is passed on. */
+/** Translates every error of DynamoDB. A RelayError is returned as it is. */
 export function translateError(error: unknown, doing: string): RelayError {
   if (error instanceof RelayError) return error;
   const { CancellationReasons: reasons = [], name = "" } = (error ?? {}) as ClientError;
@@ -52,13 +52,13 @@ function codeOf({ $metadata, code = "", message = "", name = "" }: ClientError):
     : "DATABASE_REFUSED";
 }
 
-/** Whether a condition of the write did not hold: then nothing of it took effect. */
+/** Whether a condition of the write did not hold: then nothing was written. */
 export function isConditionFailure(error: unknown): boolean {
   const cause = ((error as Error | null)?.cause ?? {}) as ClientError;
   return cause.name === "ConditionalCheckFailedException" || failedConditions(error).length > 0;
 }
 
-/** The places in the transaction whose condition did not hold, if that is all that was wrong with it. */
+/** The indexes of the transaction's items whose condition did not hold; empty when anything else was wrong. */
 export function failedConditions(error: unknown): readonly number[] {
   const { CancellationReasons: reasons = [] } = ((error as Error | null)?.cause ?? {}) as ClientError;
   const isAll = reasons.every(({ Code = "None" }) => Code === "None" || Code === "ConditionalCheckFailed");

@@ -4,21 +4,23 @@ import { translateError } from "./dynamodb-errors.ts";
 
 type Sdk = typeof import("@aws-sdk/client-dynamodb");
 
-const INSTALL = "npm install @aws-sdk/client-dynamodb@3.1162.0";
+const INSTALL = "npm install @aws-sdk/client-dynamodb@3";
 const CONNECT_TIMEOUT_MS = 2_000;
-/** DynamoDB answers within milliseconds; the SDK tries three times. */
+/** DynamoDB answers within milliseconds, and the SDK makes three attempts. */
 const REQUEST_TIMEOUT_MS = 3_000;
 const SOCKETS_MAX = 64;
 
-export interface DynamoDbPlace {
-  /** Your own client; it is not closed here. */
+/** How to reach DynamoDB. Without settings the SDK finds its own. */
+export interface DynamoDbConnection {
+  /** Your own client; the outbox does not close it. */
   readonly client?: DynamoDBClient;
-  /** Absent: what the SDK finds, as for all of these. */
+  /** Default for this and the next settings: what the SDK finds. */
   readonly region?: string;
   readonly endpoint?: string;
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 
+/** Requests to DynamoDB with translated errors. */
 export interface DynamoDbLink {
   /** Sends one request. Throws RelayError, with DynamoDB's own error as its cause. */
   send<Output>(doing: string, request: (client: DynamoDBClient, sdk: Sdk) => Promise<Output>): Promise<Output>;
@@ -26,13 +28,16 @@ export interface DynamoDbLink {
   close(): Promise<void>;
 }
 
-/** Opens nothing before the first request. The SDK is an optional peer; without it the error says what to install. */
-export function dynamoDbLink(place: DynamoDbPlace): DynamoDbLink {
+/**
+ * Opens nothing before the first request. The SDK is an optional peer dependency: without it the error says what to
+ * install.
+ */
+export function dynamoDbLink(connection: DynamoDbConnection): DynamoDbLink {
   let opening: Promise<{ readonly client: DynamoDBClient; readonly sdk: Sdk }> | undefined;
 
   async function open() {
     const sdk = await load();
-    return { sdk, client: place.client ?? new sdk.DynamoDBClient(settingsOf(place)) };
+    return { sdk, client: connection.client ?? new sdk.DynamoDBClient(settingsOf(connection)) };
   }
 
   return {
@@ -47,7 +52,7 @@ export function dynamoDbLink(place: DynamoDbPlace): DynamoDbLink {
     },
     async close() {
       const opened = await opening?.catch(() => undefined);
-      if (place.client === undefined) opened?.client.destroy();
+      if (connection.client === undefined) opened?.client.destroy();
     },
   };
 }
@@ -61,7 +66,7 @@ function load(): Promise<Sdk> {
   return loading;
 }
 
-function settingsOf({ credentials, endpoint, region }: DynamoDbPlace) {
+function settingsOf({ credentials, endpoint, region }: DynamoDbConnection) {
   const agent = { keepAlive: true, maxSockets: SOCKETS_MAX };
   return {
     requestHandler: {

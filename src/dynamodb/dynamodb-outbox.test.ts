@@ -168,7 +168,7 @@ describe("the state of intents", () => {
     assert.deepEqual([after.attemptCount, after.lastError?.length, after.errors], [1, 100, []]);
   });
 
-  test("D5 what is due is taken up once, by whoever is first", async () => {
+  test("D5 a due intent is claimed once, by the first caller", async () => {
     const ids = await outbox.write(Array.from({ length: 10 }, () => ({ type: "Due", payload: "{}" })));
     const nowIso = new Date(Date.now() + 16 * 60_000).toISOString();
     assert.deepEqual(await outbox.due("Due", new Date().toISOString(), 100), []);
@@ -184,7 +184,7 @@ describe("the state of intents", () => {
     assert.equal((await outbox.due("Due", nowIso, 100)).length, 4);
   });
 
-  for (const [what, item, told] of [
+  for (const [what, item, expected] of [
     ["no intent", {}, "`intent`"],
     ["an intent that is a text", { intent: { S: "Notify" } }, "`intent`"],
     ["no payload", { intent: { M: { type: { S: "Notify" } } } }, "`intent.payload`"],
@@ -196,7 +196,7 @@ describe("the state of intents", () => {
       const id = `odd ${what}`;
       await put({ id: { S: id }, attempt_count: { S: "none" }, errors: { S: "none" }, ...item });
       const record = (await outbox.read([id])).get(id)!;
-      assert.ok(record.fault?.includes(told), record.fault ?? "no fault");
+      assert.ok(record.fault?.includes(expected), record.fault ?? "no fault");
       assert.equal(record.attemptCount, 0);
     });
   }
@@ -268,7 +268,7 @@ describe("dead letters", () => {
 });
 
 describe("when DynamoDB is not as expected", () => {
-  test("D3 a table that is missing is told by name", async () => {
+  test("D3 a missing table is reported by name", async () => {
     const other = dynamodbOutbox({ client, table: "nowhere" });
     await assert.rejects(
       other.read(["x"]),

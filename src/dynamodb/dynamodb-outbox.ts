@@ -1,22 +1,23 @@
 import { RelayError } from "../core/errors.ts";
 import { type DeadLetters, deadLetters } from "./dead-letters.ts";
-import { type DynamoDbPlace, dynamoDbLink } from "./dynamodb-link.ts";
+import { type DynamoDbConnection, dynamoDbLink } from "./dynamodb-link.ts";
 import { type IntentState, intentState } from "./intent-state.ts";
 import { type IntentWriter, intentWriter } from "./intent-writer.ts";
 import { TABLES, type TableNames } from "./tables.ts";
 
-export interface DynamoDbOutboxOptions extends DynamoDbPlace {
-  /** Absent: `outbox`. */
+/** Options of `dynamodbOutbox`. */
+export interface DynamoDbOutboxOptions extends DynamoDbConnection {
+  /** Default: `outbox`. */
   readonly table?: string;
-  /** Absent: the outbox's name with `-dead-letters` behind it. */
+  /** Default: the outbox's name followed by `-dead-letters`. */
   readonly deadLetterTable?: string;
-  /** What the stream's function has not relayed so long after it was written, the sweep does. */
+  /** The age at which the sweep relays an intent that the stream's function has not relayed. Default: 15 minutes. */
   readonly sweepAfterMs?: number;
-  /** So long delivered intents are kept, where time to live is switched on for `expires_at`. */
+  /** How long delivered intents are kept if time to live is enabled for `expires_at`. Default: 30 days. */
   readonly keepDeliveredMs?: number;
 }
 
-/** An outbox of intents in DynamoDB: for the application that writes them, for their relays and for operators. */
+/** An outbox of intents in DynamoDB, for the application that writes them, their relays and operators. */
 export interface DynamoDbOutbox extends TableNames, IntentWriter, IntentState, DeadLetters {
   /** Closes the client if it was opened here. */
   close(): Promise<void>;
@@ -25,7 +26,7 @@ export interface DynamoDbOutbox extends TableNames, IntentWriter, IntentState, D
 const SWEEP_AFTER_MS = 15 * 60_000;
 const KEEP_DELIVERED_MS = 30 * 24 * 60 * 60_000;
 
-/** Opens nothing before the first request. Throws CONFIG_INVALID. */
+/** Creates an outbox in DynamoDB. Opens no connection before the first request. Throws CONFIG_INVALID. */
 export function dynamodbOutbox(options: DynamoDbOutboxOptions = {}): DynamoDbOutbox {
   const { keepDeliveredMs = KEEP_DELIVERED_MS, sweepAfterMs = SWEEP_AFTER_MS, table = TABLES.outbox } = options;
   const { deadLetterTable = `${table}-dead-letters` } = options;
@@ -45,11 +46,11 @@ export function dynamodbOutbox(options: DynamoDbOutboxOptions = {}): DynamoDbOut
   };
 }
 
-/** A table's name, or its ARN where it is another account's. */
+/** A table's name, or its ARN if another account owns it. */
 function checkName(setting: string, name: unknown): void {
   const isRight = typeof name === "string" && (/^[\w.-]{3,255}$/.test(name) || name.startsWith("arn:"));
   if (!isRight)
-    throw invalid(`${setting} is ${JSON.stringify(name)}, no name of a table (3 to 255 of a-z A-Z 0-9 _ . -)`);
+    throw invalid(`${setting} is ${JSON.stringify(name)}; a table name has 3 to 255 characters of a-z A-Z 0-9 _ . -`);
 }
 
 function checkMs(setting: string, ms: number): void {

@@ -8,19 +8,19 @@ export interface IntentFailure {
   readonly reason: string;
 }
 
-/** What is written down of an intent's failures. */
+/** The stored history of an intent's failures. */
 export interface History {
   readonly attemptCount: number;
   readonly lastError: string;
   readonly errors: readonly FailedAttempt[];
 }
 
-/** An item has 400 KB, and its payload needs most of them. */
+/** An item is limited to 400 KB, and the payload needs most of them. */
 const ERRORS_MAX = 10;
 const REASON_LENGTH_MAX = 500;
 const SHORT_LENGTH_MAX = 100;
 
-/** Writes a failure down; where the item has no room for the whole history, the last reason alone, cut short. */
+/** Records a failure. If the item has no room for the whole history, records only the last reason, truncated. */
 export async function withFailure<Result>(
   record: IntentRecord,
   failure: IntentFailure,

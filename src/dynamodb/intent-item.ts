@@ -3,11 +3,14 @@ import type { Headers } from "../core/event.ts";
 import type { FailedAttempt } from "../ports/technical-events.ts";
 import type { DeadLetter, IntentRecord, Item } from "./intent-record.ts";
 
-/** Reads an item, whoever wrote it. What is missing or of another kind is its `fault`; the rest is still told. */
+/**
+ * Reads an item of any writer. Attributes that are missing or of the wrong type are listed in `fault`; the others are
+ * still read.
+ */
 export function recordOf(item: Readonly<Item>): IntentRecord {
   const faults: string[] = [];
   const type = typeIn(item);
-  if (type === "") faults.push("`intent` is no map with a text `type`");
+  if (type === "") faults.push("`intent` is not a map with a string `type`");
   return {
     id: item.id?.S ?? "",
     type,
@@ -28,10 +31,12 @@ export function recordOf(item: Readonly<Item>): IntentRecord {
   };
 }
 
+/** Reads the item of a dead letter. */
 export function deadLetterOf(item: Readonly<Item>): DeadLetter {
   return { ...recordOf(item), deadAt: item.dead_at?.S ?? "" };
 }
 
+/** The attribute that stores the failures. */
 export function errorsAttribute(errors: readonly FailedAttempt[]): AttributeValue {
   return {
     L: errors.map(({ at, attempt, reason }) => ({
@@ -48,7 +53,7 @@ function payloadIn(item: Readonly<Item>, faults: string[]): Buffer {
   const payload = item.intent?.M?.payload;
   if (payload?.S !== undefined) return Buffer.from(payload.S);
   if (payload?.B !== undefined) return Buffer.from(payload.B);
-  faults.push("`intent.payload` is neither a text nor bytes");
+  faults.push("`intent.payload` is neither a string nor bytes");
   return Buffer.alloc(0);
 }
 
@@ -57,18 +62,18 @@ function headersIn(item: Readonly<Item>, faults: string[]): Headers {
   if (headers === undefined || headers.NULL === true) return {};
   const entries = Object.entries(headers.M ?? {});
   const isRight = headers.M !== undefined && entries.every(([, value]) => value.S !== undefined);
-  if (!isRight) faults.push("`headers` is no map of texts");
+  if (!isRight) faults.push("`headers` is not a map of strings");
   return Object.fromEntries(entries.flatMap(([name, { S }]) => (S === undefined ? [] : [[name, S]])));
 }
 
 function optionalText(item: Readonly<Item>, name: string, faults: string[]): string | null {
   const value = item[name];
   if (value === undefined || value.NULL === true) return null;
-  if (value.S === undefined) faults.push(`\`${name}\` is no text`);
+  if (value.S === undefined) faults.push(`\`${name}\` is not a string`);
   return value.S ?? null;
 }
 
-/** Whatever stands there says that it was delivered; only an explicit null does not. */
+/** Any value means delivered; only an explicit null does not. */
 function deliveredAtIn({ delivered_at: at }: Readonly<Item>): string | null {
   if (at === undefined || at.NULL === true) return null;
   return at.S ?? at.N ?? "?";

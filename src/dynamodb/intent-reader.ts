@@ -1,4 +1,5 @@
 import type { KeysAndAttributes } from "@aws-sdk/client-dynamodb";
+import { backoffMs } from "../core/backoff.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 import type { DynamoDbLink } from "./dynamodb-link.ts";
@@ -6,12 +7,13 @@ import { recordOf } from "./intent-item.ts";
 import type { IntentRecord } from "./intent-record.ts";
 import { RETRIES_INDEX } from "./tables.ts";
 
-/** Of DynamoDB, for one BatchGetItem. */
+/** DynamoDB's limit for one BatchGetItem. */
 const READ_MAX = 100;
 const READ_TRIES_MAX = 8;
-/** The pause, doubled each time, before what DynamoDB had no capacity for is asked for again. */
-const READ_PAUSE_MS = 20;
+/** The pause before keys that DynamoDB did not process are requested again; it doubles each time. */
+const READ_PAUSE_MS = { firstMs: 20, lastMs: 2_560 };
 
+/** Reads intents by id; missing ones are left out. */
 export async function readIntents(
   link: DynamoDbLink,
   table: string,
@@ -31,19 +33,22 @@ async function readSome(link: DynamoDbLink, table: string, ids: readonly string[
     [table]: { Keys: ids.map((id) => ({ id: { S: id } })), ConsistentRead: true },
   };
   for (let tries = 0; tries < READ_TRIES_MAX; tries += 1) {
-    if (tries > 0) await systemClock.sleep(READ_PAUSE_MS * 2 ** tries);
+    if (tries > 0) await systemClock.sleep(backoffMs(READ_PAUSE_MS, tries));
     const { Responses = {}, UnprocessedKeys = {} } = await link.send(`reading intents of ${table}`, (client, sdk) =>
       client.send(new sdk.BatchGetItemCommand({ RequestItems: asked })),
     );
     found.push(...Object.values(Responses).flat().map(recordOf));
-    // An answer has 16 MB at most, so large intents come in several.
+    // A response holds at most 16 MB, so large intents need several.
     if (Object.keys(UnprocessedKeys).length === 0) return found;
     asked = UnprocessedKeys;
   }
-  throw new RelayError("DATABASE_BUSY", `DynamoDB has no capacity to read intents of ${table}.`);
+  throw new RelayError(
+    "DATABASE_BUSY",
+    `DynamoDB did not return all intents of ${table} after ${READ_TRIES_MAX} attempts: raise the table's read capacity.`,
+  );
 }
 
-/** The ids of what is due, the longest overdue first. */
+/** The ids of due intents, the longest overdue first. */
 export async function dueIntents(
   link: DynamoDbLink,
   table: string,

@@ -2,30 +2,34 @@ import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { Headers, OutboxEvent } from "../core/event.ts";
 import type { FailedAttempt } from "../ports/technical-events.ts";
 
+/** An item as the SDK has it. */
 export type Item = Record<string, AttributeValue>;
 
 /** An intent in the outbox, as its relay reads it. Times are ISO 8601. */
 export interface IntentRecord extends OutboxEvent {
   /** Null until the external system acknowledged it. */
   readonly deliveredAt: string | null;
-  /** Failures so far. */
+  /** Failed attempts so far. */
   readonly attemptCount: number;
   readonly lastError: string | null;
   /** The latest failures, the oldest first. */
   readonly errors: readonly FailedAttempt[];
-  /** When the sweep takes it up; null where nobody has said. */
+  /** When the sweep retries it; null if no time is set. */
   readonly retryAt: string | null;
-  /** Somebody has it in hand until then. */
+  /** A relay has claimed it until then. */
   readonly claimedUntil: string | null;
-  /** How often it was taken in hand since it last failed: more than once when whoever had it died of it, or beside it. */
+  /**
+   * How often it was claimed since its last recorded failure. More than once means that a relay died while it held the
+   * claim, and this intent may be the cause.
+   */
   readonly claims: number;
-  /** Why it cannot be sent, whatever happens: the item has another shape. */
+  /** Why it can never be sent: the item is not a readable intent. */
   readonly fault: string | null;
-  /** All of it, also what the relay knows nothing of. */
+  /** The whole item, also attributes that the relay does not know. */
   readonly item: Readonly<Item>;
 }
 
-/** What stands in the dead-letter table. */
+/** An intent in the dead-letter table. */
 export interface DeadLetter extends IntentRecord {
   readonly deadAt: string;
 }
@@ -33,9 +37,9 @@ export interface DeadLetter extends IntentRecord {
 /** An intent as the application writes it. */
 export interface NewIntent {
   readonly type: string;
-  /** A text or bytes are kept as they are; anything else as its JSON. */
+  /** A string or bytes are stored unchanged; anything else as JSON. */
   readonly payload: unknown;
-  /** The idempotency key: one is written once. Absent: a new UUID, version 7. */
+  /** The idempotency key: an id is written once. Default: a new UUID, version 7. */
   readonly id?: string | undefined;
   /** The unit of order, usually the aggregate's id. */
   readonly key?: string | null | undefined;

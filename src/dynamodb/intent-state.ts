@@ -8,25 +8,25 @@ import { TTL_ATTRIBUTE } from "./tables.ts";
 
 const CLAIMS_AT_ONCE = 16;
 
-/** What became of a write: `gone` when the intent was deleted, or delivered by somebody else, meanwhile. */
+/** The result of a write: `gone` when the intent was deleted or marked as delivered in the meantime. */
 export type Settled = "written" | "gone";
 
-/** The relay's side of the outbox: what is known of an intent, and what is written down of its delivery. */
+/** The relay's side of the outbox: reads intents and records their delivery. */
 export interface IntentState {
-  /** The current state; what is not there any more is left out. */
+  /** The current state; deleted intents are left out. */
   read(ids: readonly string[]): Promise<ReadonlyMap<string, IntentRecord>>;
-  /** Only after the external system acknowledged it. */
+  /** Call it only after the external system acknowledged the intent. */
   markDelivered(id: string, at: number): Promise<Settled>;
-  /** Counts the attempt and says when the next one is due. */
+  /** Counts the failed attempt and sets the time of the next one. */
   recordFailure(record: IntentRecord, failure: IntentFailure, retryAt: number): Promise<Settled>;
-  /** The ids of what is due at this time (ISO 8601), the longest overdue first. The index may lag behind by moments. */
+  /** The ids of intents due at this time (ISO 8601), the longest overdue first. The index may lag a little. */
   due(type: string, nowIso: string, limit: number): Promise<readonly string[]>;
   /**
-   * Takes in hand those of these that become due before a time and that nobody has in hand, so that no sweep takes them
-   * up before `untilIso`. The others are left out.
+   * Claims those of the intents that are due before `dueBeforeIso` and not claimed, so that no sweep relays them before
+   * `untilIso`. The others are left out.
    */
   claim(ids: readonly string[], claim: Claim): Promise<readonly IntentRecord[]>;
-  /** Lets go of what was taken in hand and not tried: it is due now. */
+  /** Releases claimed intents that were not attempted: they are due now. */
   release(ids: readonly string[]): Promise<void>;
 }
 
@@ -36,6 +36,7 @@ interface Claim {
   readonly untilIso: string;
 }
 
+/** The relay's side of an outbox. */
 export function intentState(link: DynamoDbLink, table: string, keepDeliveredMs: number): IntentState {
   return {
     read: (ids) => readIntents(link, table, ids),
@@ -52,7 +53,7 @@ export function intentState(link: DynamoDbLink, table: string, keepDeliveredMs: 
     recordFailure: (record, failure, retryAt) =>
       withFailure(record, failure, async ({ attemptCount, errors, lastError }) => {
         const item = await updateIntent(link, table, record.id, {
-          doing: "writing a failure down",
+          doing: "recording a failure",
           expression:
             "SET attempt_count = :count, last_error = :error, errors = :errors, retry_type = :type, retry_at = :retry REMOVE claimed_until, claims",
           values: {
@@ -75,7 +76,7 @@ export function intentState(link: DynamoDbLink, table: string, keepDeliveredMs: 
     },
     async release(ids) {
       const change = {
-        doing: "letting go of an intent",
+        doing: "releasing an intent",
         expression: "SET retry_at = :now REMOVE claimed_until, claims",
         condition: "attribute_exists(claimed_until)",
         values: { ":now": { S: new Date().toISOString() } },
@@ -88,7 +89,7 @@ export function intentState(link: DynamoDbLink, table: string, keepDeliveredMs: 
 async function claimOne(link: DynamoDbLink, table: string, id: string, claim: Claim): Promise<IntentRecord | null> {
   const { dueBeforeIso, nowIso, untilIso } = claim;
   const item = await updateIntent(link, table, id, {
-    doing: "taking an intent in hand",
+    doing: "claiming an intent",
     expression: "SET retry_at = :until, claimed_until = :until ADD claims :one",
     condition: "retry_at <= :due AND (attribute_not_exists(claimed_until) OR claimed_until <= :now)",
     values: { ":until": { S: untilIso }, ":due": { S: dueBeforeIso }, ":now": { S: nowIso }, ":one": { N: "1" } },

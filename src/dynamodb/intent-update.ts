@@ -2,22 +2,22 @@ import { isConditionFailure } from "./dynamodb-errors.ts";
 import type { DynamoDbLink } from "./dynamodb-link.ts";
 import type { Item } from "./intent-record.ts";
 
-/** Not everybody leaves an empty attribute out. */
+/** The condition of an undelivered intent. Some writers store an explicit null instead of no attribute. */
 export const UNDELIVERED =
   "attribute_exists(id) AND (attribute_not_exists(delivered_at) OR attribute_type(delivered_at, :null))";
-/** What the condition names. */
+/** The values that the condition refers to. */
 export const NULL_TYPE: Item = { ":null": { S: "NULL" } };
 
 interface Change {
   readonly doing: string;
   readonly expression: string;
-  /** What must hold besides: the intent is there and not delivered in any case. */
+  /** An additional condition. The intent must always exist and be undelivered. */
   readonly condition?: string;
   readonly values: Item;
   readonly returns?: boolean;
 }
 
-/** Changes an intent that is not delivered yet. Null: it is, or it is gone, or the condition does not hold. */
+/** Updates an undelivered intent. Null: it is delivered or gone, or the condition does not hold. */
 export async function updateIntent(
   link: DynamoDbLink,
   table: string,

@@ -5,7 +5,7 @@ import type { DynamoDbLink } from "./dynamodb-link.ts";
 import type { NewIntent } from "./intent-record.ts";
 import { newIntentItem } from "./new-intent.ts";
 
-/** Of DynamoDB. */
+/** DynamoDB's limit for one transaction. */
 const TRANSACTION_MAX = 100;
 
 type Intents = NewIntent | readonly NewIntent[];
@@ -13,20 +13,21 @@ type Intents = NewIntent | readonly NewIntent[];
 /** The application's side of the outbox. */
 export interface IntentWriter {
   /**
-   * Entries for a TransactWriteItems of your own: your writes and the intents take effect together or not at all. An id
-   * that is in the outbox already cancels the transaction (ConditionalCheckFailed).
+   * Entries for your own TransactWriteItems: your writes and the intents are committed together or not at all. An id
+   * that is already in the outbox cancels the transaction (ConditionalCheckFailed).
    */
   intend(intents: Intents): TransactWriteItem[];
-  /** Writes intents alone, all of them or none; returns their ids. One that is there already stays as it is. */
+  /** Writes only intents, all of them or none, and returns their ids. An intent whose id exists stays unchanged. */
   write(intents: Intents): Promise<readonly string[]>;
 }
 
+/** The application's side of an outbox. */
 export function intentWriter(link: DynamoDbLink, table: string, sweepAfterMs: number): IntentWriter {
   const entriesOf = (intents: Intents) => {
     const list = Array.isArray(intents) ? (intents as readonly NewIntent[]) : [intents as NewIntent];
     if (list.length > TRANSACTION_MAX) {
-      const what = `${list.length} intents are too many for one transaction, ${TRANSACTION_MAX} the most`;
-      throw new RelayError("EVENT_INVALID", `${what}: write them in several.`);
+      const what = `${list.length} intents do not fit into one transaction, which holds at most ${TRANSACTION_MAX}`;
+      throw new RelayError("EVENT_INVALID", `${what}: write them in several transactions.`);
     }
     const now = Date.now();
     return list.map((intent) => ({
@@ -44,7 +45,7 @@ export function intentWriter(link: DynamoDbLink, table: string, sweepAfterMs: nu
     while (rest.length > 0) {
       try {
         await link.send(doing, async (client, sdk) => {
-          // Alone it is half the price of a transaction.
+          // A single put costs half as much as a transaction.
           if (rest.length === 1) await client.send(new sdk.PutItemCommand(rest[0]!.Put));
           else await client.send(new sdk.TransactWriteItemsCommand({ TransactItems: rest }));
         });

@@ -3,9 +3,9 @@ import { RelayError } from "../core/errors.ts";
 import { uuidV7 } from "../outbox/uuid-v7.ts";
 import type { Item, NewIntent } from "./intent-record.ts";
 
-/** DynamoDB takes 400 KB an item; the rest is for what the relay writes down of failures. */
+/** DynamoDB's limit is 400 KB; the rest is reserved for the failures that the relay records. */
 const ITEM_BYTES_MAX = 368 * 1024;
-/** Of a partition key, which the id is of the table and the type of the index. */
+/** DynamoDB's limit for a partition key: the id is the table's, the type is the index's. */
 const KEY_BYTES_MAX = 2_048;
 
 /** The item of a new intent. Throws EVENT_INVALID or EVENT_TOO_LARGE; nothing is written then. */
@@ -13,7 +13,7 @@ export function newIntentItem(intent: NewIntent, now: number, sweepAfterMs: numb
   const { correlationId, headers = {}, id = uuidV7(), key, type } = (intent ?? {}) as NewIntent;
   checkKey(intent, "id", id);
   checkKey(intent, "type", type);
-  if (typeof headers !== "object" || headers === null) throw invalid(intent, "headers is no object of texts");
+  if (typeof headers !== "object" || headers === null) throw invalid(intent, "headers is not an object of strings");
   const names = Object.keys(headers);
   const item = {
     id: { S: id },
@@ -32,17 +32,20 @@ export function newIntentItem(intent: NewIntent, now: number, sweepAfterMs: numb
   const bytes = sizeOf({ M: item });
   if (bytes > ITEM_BYTES_MAX) {
     const what = `The intent ${id} of type ${JSON.stringify(type)} would be an item of ${bytes} bytes`;
-    throw new RelayError("EVENT_TOO_LARGE", `${what}, and ${ITEM_BYTES_MAX} are the most: DynamoDB takes 400 KB.`);
+    throw new RelayError(
+      "EVENT_TOO_LARGE",
+      `${what}; at most ${ITEM_BYTES_MAX} are allowed, because DynamoDB's limit is 400 KB. Store large content elsewhere and send a reference.`,
+    );
   }
   return item;
 }
 
-/** The attributes that put an intent into the index of what is to be relayed. */
+/** The attributes that put an intent into the index of undelivered intents. */
 export function dueAt(type: string, at: number): Item {
   return { retry_type: { S: type }, retry_at: { S: new Date(at).toISOString() } };
 }
 
-/** A text or bytes as they are, anything else as JSON. */
+/** A string or bytes unchanged, anything else as JSON. */
 function payloadOf(intent: NewIntent): AttributeValue {
   const { payload } = intent;
   if (payload instanceof Uint8Array) return { B: payload };
@@ -53,7 +56,7 @@ function payloadOf(intent: NewIntent): AttributeValue {
   } catch (error) {
     throw invalid(intent, `its payload cannot be written as JSON: ${(error as Error).message}`);
   }
-  if (json === undefined) throw invalid(intent, "its payload is missing or no JSON");
+  if (json === undefined) throw invalid(intent, "its payload is missing or cannot be written as JSON");
   return { S: json };
 }
 
@@ -66,17 +69,17 @@ function checkKey(intent: NewIntent, name: string, value: unknown): void {
   text(intent, name, value);
   const bytes = Buffer.byteLength(value as string);
   if (bytes === 0) throw invalid(intent, `${name} is empty`);
-  if (bytes > KEY_BYTES_MAX) throw invalid(intent, `${name} has ${bytes} bytes, more than ${KEY_BYTES_MAX}`);
+  if (bytes > KEY_BYTES_MAX) throw invalid(intent, `${name} has ${bytes} bytes; at most ${KEY_BYTES_MAX} are allowed`);
 }
 
 function text(intent: NewIntent, name: string, value: unknown): { S: string } {
-  if (typeof value !== "string") throw invalid(intent, `${name} is no text`);
-  // The SDK would put another character in its place without a word.
-  if (!value.isWellFormed()) throw invalid(intent, `${name} contains half a surrogate pair, which is no Unicode`);
+  if (typeof value !== "string") throw invalid(intent, `${name} is not a string`);
+  // The SDK would silently replace the character.
+  if (!value.isWellFormed()) throw invalid(intent, `${name} contains a lone surrogate, which is not valid Unicode`);
   return { S: value };
 }
 
-/** As DynamoDB counts: names and values, with a few bytes for each level of a map or list. */
+/** The size as DynamoDB counts it: names and values, and a few bytes for each level of a map or list. */
 function sizeOf(value: AttributeValue): number {
   if (value.S !== undefined) return Buffer.byteLength(value.S);
   if (value.B !== undefined) return value.B.byteLength;

@@ -5,11 +5,11 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { reasonOf } from "../core/errors.ts";
 
-/** One file of the console as it is sent, in each form that browsers take. */
+/** One file of the console, in each encoding that browsers accept. */
 export interface ConsoleFile {
   readonly contentType: string;
   readonly etag: string;
-  /** Its name changes with what is in it. */
+  /** Its name contains a hash of its content. */
   readonly isImmutable: boolean;
   readonly forms: Readonly<Record<"br" | "gzip" | "identity", Buffer>>;
 }
@@ -28,7 +28,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 const HASHED = /-[0-9A-Za-z]{8}\.\w+$/;
-/** Nearly as small as with the highest, in a tenth of the time. */
+/** Nearly as small as at the highest quality, in a tenth of the time. */
 const BROTLI_QUALITY = 9;
 
 const BUILT = join(import.meta.dirname, "../console");
@@ -36,7 +36,10 @@ const SOURCES = new URL("../../console/build.ts", import.meta.url);
 
 let loading: Promise<ConsoleFiles> | null = null;
 
-/** Read, or bundled from the sources, at the first request and once. Throws an Error that says what is missing. */
+/**
+ * Reads the files, or bundles them from the sources, once at the first request. Throws an Error that says what is
+ * missing.
+ */
 export function consoleFiles(): Promise<ConsoleFiles> {
   loading ??= load().catch((error: unknown) => {
     loading = null;
@@ -53,20 +56,18 @@ async function load(): Promise<ConsoleFiles> {
 
 async function built(): Promise<readonly PlainFile[]> {
   const names = await readdir(BUILT).catch((error: unknown) => {
-    throw new Error(`The console was not built with this service: ${reasonOf(error)}. Run npm run build.`);
+    throw new Error(`The console was not built: ${reasonOf(error)}. Run npm run build.`);
   });
   return await Promise.all(names.map(async (name) => ({ name, body: await readFile(join(BUILT, name)) })));
 }
 
-/** The bundler is there in a checkout, where these sources are; what ships holds the bundle instead. */
+/** A checkout has the sources and the bundler; the published package contains the bundle instead. */
 async function bundled(): Promise<readonly PlainFile[]> {
   try {
     const build = (await import(SOURCES.href)) as { bundleConsole(): Promise<readonly PlainFile[]> };
     return await build.bundleConsole();
   } catch (error) {
-    throw new Error(
-      `The console cannot be bundled: ${reasonOf(error)}. Run npm install, then start the service again.`,
-    );
+    throw new Error(`The console cannot be bundled: ${reasonOf(error)}. Run npm install, then restart the service.`);
   }
 }
 

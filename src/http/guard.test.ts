@@ -50,7 +50,7 @@ function codeOf(guard: Guard, headers: Record<string, string>, question: Questio
   }
 }
 
-test("G4 on this machine alone the API is open under this machine's names, not under one that a page made up", () => {
+test("G4 on the loopback address the API is open under this machine's names, and refuses any other Host", () => {
   const { guard } = guardOf("127.0.0.1");
   for (const host of ["127.0.0.1:3012", "localhost:3012", "LOCALHOST", "[::1]:3012", "127.0.0.1"]) {
     assert.equal(codeOf(guard, { host }, { role: "admin" }), "let in as local", host);
@@ -63,7 +63,7 @@ test("G4 on this machine alone the API is open under this machine's names, not u
   assert.equal(codeOf(guardOf("::1").guard, { host: "[::1]:3012" }), "let in as local");
 });
 
-test("G4 beyond this machine the API is off without a token, and open to whoever sends one, by its role", () => {
+test("G4 on other addresses the API is off without a token, and open to tokens by their role", () => {
   const host = "relay.internal:3012";
   const { guard: off } = guardOf("0.0.0.0");
   assert.equal(codeOf(off, { host }), "403 API_OFF");
@@ -79,7 +79,7 @@ test("G4 beyond this machine the API is off without a token, and open to whoever
     assert.equal(codeOf(guard, { host, authorization }), "401 UNAUTHORIZED", authorization);
   }
   const { guard: here } = guardOf("127.0.0.1", TOKENS);
-  assert.equal(codeOf(here, { host: "localhost" }), "401 UNAUTHORIZED", "asked for, so needed");
+  assert.equal(codeOf(here, { host: "localhost" }), "401 UNAUTHORIZED", "configured, so required");
 });
 
 test("G4 CSRF: another site's page cannot change anything, with or without the token", () => {
@@ -89,7 +89,7 @@ test("G4 CSRF: another site's page cannot change anything, with or without the t
     const { guard } = guardOf("127.0.0.1", access);
     const post = (headers: Record<string, string>) =>
       codeOf(guard, { host, authorization, ...headers }, { method: "POST" }).replace(/ as .*/, "");
-    assert.equal(post({}), "let in", "a program that is no browser");
+    assert.equal(post({}), "let in", "not a browser");
     assert.equal(post({ origin: "http://127.0.0.1:3012", "sec-fetch-site": "same-origin" }), "let in");
     assert.equal(post({ origin: "https://evil.example" }), "403 CROSS_SITE");
     assert.equal(post({ origin: "http://127.0.0.1:9999" }), "403 CROSS_SITE", "another port is another site");
@@ -97,11 +97,11 @@ test("G4 CSRF: another site's page cannot change anything, with or without the t
     assert.equal(post({ "sec-fetch-site": "cross-site" }), "403 CROSS_SITE");
     assert.equal(post({ "sec-fetch-site": "same-site" }), "403 CROSS_SITE");
     const lie = { origin: "https://evil.example", "x-forwarded-host": "evil.example" };
-    assert.equal(post(lie), "403 CROSS_SITE", "anybody can say what the proxy says");
+    assert.equal(post(lie), "403 CROSS_SITE", "any client can send the headers of a proxy");
   }
 });
 
-test("G4 CSRF behind a proxy: PUBLIC_URL is the one outside address whose pages may act", () => {
+test("G4 CSRF behind a proxy: only pages of PUBLIC_URL may change anything", () => {
   const { guard } = guardOf("0.0.0.0", { ...TOKENS, publicOrigin: "https://relay.example.org" });
   const post = (origin: string) =>
     codeOf(guard, { host: "10.0.0.3:3012", origin, authorization: "Bearer s3cret" }, { method: "POST" });
@@ -110,20 +110,20 @@ test("G4 CSRF behind a proxy: PUBLIC_URL is the one outside address whose pages 
   assert.equal(post("https://relay.example.org.evil.example"), "403 CROSS_SITE");
 });
 
-test("G4 ten wrong tokens a minute from one address, then none is looked at; who was right before stays in", () => {
+test("G4 ten wrong tokens a minute from one address, then all are refused; a token that was right before still works", () => {
   const { guard, refusals, time } = guardOf("0.0.0.0", TOKENS);
   const ask = (token: string, address: string) => codeOf(guard, { authorization: `Bearer ${token}` }, { address });
   assert.equal(ask("ann's own, long one", "198.51.100.1"), "let in as ann");
   for (let guess = 0; guess < 10; guess += 1) assert.equal(ask(`guess ${guess}`, "198.51.100.1"), "401 UNAUTHORIZED");
   assert.equal(ask("guess", "198.51.100.1"), "429 TOO_MANY_FAILURES");
-  assert.equal(ask("s3cret", "198.51.100.1"), "429 TOO_MANY_FAILURES", "a guess that hits tells nothing");
+  assert.equal(ask("s3cret", "198.51.100.1"), "429 TOO_MANY_FAILURES", "a right guess reveals nothing");
   assert.equal(ask("ann's own, long one", "198.51.100.1"), "let in as ann");
-  assert.equal(ask("s3cret", "198.51.100.2"), "let in as admin", "others are not concerned");
+  assert.equal(ask("s3cret", "198.51.100.2"), "let in as admin", "other addresses are not affected");
   assert.equal(refusals.length, 10);
   time.nowMs += 60_000;
   assert.equal(ask("s3cret", "198.51.100.1"), "let in as admin");
   for (let guess = 0; guess < 10; guess += 1) ask("guess", `2001:db8:0:7::${guess}`);
-  assert.equal(ask("guess", "2001:db8:0:7:ffff::1"), "429 TOO_MANY_FAILURES", "one network of IPv6 is one asker");
+  assert.equal(ask("guess", "2001:db8:0:7:ffff::1"), "429 TOO_MANY_FAILURES", "an IPv6 network counts as one client");
 });
 
 test("H1 G4 a short token that was right from a shared address before cannot be guessed from there without limit", () => {
@@ -131,10 +131,10 @@ test("H1 G4 a short token that was right from a shared address before cannot be 
   const ask = (token: string) => codeOf(guard, { authorization: `Bearer ${token}` });
   assert.equal(ask("s3cret"), "let in as admin");
   for (let guess = 0; guess < 10; guess += 1) assert.equal(ask(`guess ${guess}`), "401 UNAUTHORIZED");
-  assert.equal(ask("s3cret"), "429 TOO_MANY_FAILURES", "a guess that hits tells nothing");
+  assert.equal(ask("s3cret"), "429 TOO_MANY_FAILURES", "a right guess reveals nothing");
 });
 
-test("G4 wrong tokens from ever new addresses do not fill the memory, and the first are forgotten", () => {
+test("G4 wrong tokens from ever new addresses do not fill the memory: the oldest entries are dropped", () => {
   const { guard } = guardOf("0.0.0.0", TOKENS);
   const ask = (address: string) => codeOf(guard, { authorization: "Bearer guess" }, { address });
   for (let guess = 0; guess < 10; guess += 1) ask("198.51.100.1");
@@ -143,7 +143,7 @@ test("G4 wrong tokens from ever new addresses do not fill the memory, and the fi
   assert.equal(ask("198.51.100.1"), "401 UNAUTHORIZED");
 });
 
-test("G4 requests of one identity: twice the rate at once, then the rate, and others are not concerned", () => {
+test("G4 requests of one identity: a burst of twice the rate, then the rate, and other identities are not affected", () => {
   const { guard, time } = guardOf("0.0.0.0", TOKENS);
   const ask = (token: string) => codeOf(guard, { authorization: `Bearer ${token}` });
   const letIn = (token: string) => {
@@ -159,7 +159,7 @@ test("G4 requests of one identity: twice the rate at once, then the rate, and ot
   assert.equal(letIn("s3cret"), 200);
 });
 
-test("G4 of one identity fifty requests and streams are open at once, and each that ends makes room", () => {
+test("G4 one identity can have fifty open requests and streams; each end makes room for another", () => {
   const { guard } = guardOf("0.0.0.0", TOKENS);
   const caller = (token: string) =>
     guard.identify({
@@ -179,7 +179,7 @@ test("G4 of one identity fifty requests and streams are open at once, and each t
   assert.equal(Array.from({ length: 50 }, () => guard.enter(admin)).length, 50);
 });
 
-test("G4 an expired session is refused with a code of its own; what a session may is what its token may now", () => {
+test("G4 an expired session has its own error code; a session has the rights that its token has now", () => {
   let access = TOKENS;
   const nowMs = { at: 1_000_000_000 };
   const clock = { wallMs: () => nowMs.at, monotonicMs: () => nowMs.at, sleep: async () => {} };
@@ -196,7 +196,7 @@ test("G4 an expired session is refused with a code of its own; what a session ma
   const cookie = cookieOf("ann");
   const ask = (role: Role = "viewer") => codeOf(guard, { cookie }, { role });
   assert.equal(ask(), "let in as ann");
-  assert.equal(ask("operator"), "403 ROLE_MISSING", "whatever the session says of itself");
+  assert.equal(ask("operator"), "403 ROLE_MISSING", "whatever the session claims");
   assert.equal(codeOf(guard, { cookie: `theme=dark; ${cookie}; other=1` }), "let in as ann");
   assert.equal(codeOf(guard, { cookie: cookieOf("nobody") }), "401 UNAUTHORIZED");
   nowMs.at += 12 * 3_600_000 - 1_000;
@@ -209,19 +209,19 @@ test("G4 an expired session is refused with a code of its own; what a session ma
   assert.equal(codeOf(guard, { cookie: renewed }), "401 UNAUTHORIZED", "the tokens have changed");
 });
 
-test("G4 whoever only seems to be on this machine is told by headers, HTTP/1.0 or the user of the other end", () => {
+test("G4 a proxied local request is detected by headers, HTTP/1.0 or the user of the other end", () => {
   const why = (headers: Record<string, string>, httpVersion = "1.1", peer: "own" | "other" | "unknown" = "own") =>
     foreignBy({ headers, httpVersion, peer });
   const named = { host: "127.0.0.1:3012", connection: "close", "user-agent": "curl", "x-outbox-relay-console": "1" };
   assert.deepEqual([why(named), why(named, "1.1", "unknown")], [null, null]);
   for (const header of ["forwarded", "via", "x-forwarded-for", "x-forwarded", "x-real-ip", "cf-ray", "x-envoy-a"]) {
-    assert.match(why({ ...named, [header]: "" }) ?? "", new RegExp(`header ${header} says`));
+    assert.match(why({ ...named, [header]: "" }) ?? "", new RegExp(`has the header ${header}`));
   }
   assert.match(why(named, "1.0") ?? "", /HTTP\/1\.0/);
   assert.match(why(named, "1.1", "other") ?? "", /another user/);
 });
 
-test("G4 the other end's user is read from the system's table; a socket that was let go of is nobody's", () => {
+test("G4 the other end's user is read from the system's table; a closed socket has none", () => {
   const row = (local: string, remote: string, uid: number, inode: number) =>
     `  1: ${local} ${remote} 01 00000000:00000000 00:00000000 00000000 ${uid} 0 ${inode} 1 0000 20 4 30 10 -1`;
   const ends = { localAddress: "127.0.0.1", localPort: 3012, remoteAddress: "127.0.0.2", remotePort: 40_000 };
@@ -240,7 +240,7 @@ test("G4 the other end's user is read from the system's table; a socket that was
   assert.deepEqual([peerIn(table, six, 2), peerIn(table, six, 3)], ["own", "other"]);
 });
 
-test("H1 G4 an account's session ends soon, and a role that the settings take away is gone at once", () => {
+test("H1 G4 a session of an account is short, and a role that the settings revoke is gone at once", () => {
   const rights = (role: Role) => ({ role, maySeePayloads: false });
   const oidc = {
     ...{ issuer: "https://id", clientId: "c", clientSecret: "s", redirectUrl: null, scopes: [], roleClaim: "roles" },
@@ -264,7 +264,7 @@ test("H1 G4 an account's session ends soon, and a role that the settings take aw
   assert.equal(codeOf(guard, { cookie }), "401 SESSION_EXPIRED");
 });
 
-test("H1 G4 a logout ends every copy of the cookie, here at once and elsewhere by the audit", async () => {
+test("H1 G4 a logout ends every copy of the cookie, on this instance at once and on others by the audit", async () => {
   const { guard, time } = guardOf("0.0.0.0", TOKENS);
   const newCookie = () =>
     sessionCookie(TOKENS, { by: "token", name: "ann", groups: [] }, {}, time.nowMs).split(";")[0] ?? "";
@@ -283,11 +283,11 @@ test("H1 G4 a logout ends every copy of the cookie, here at once and elsewhere b
   const down = new EndedSessions(clock, async () => Promise.reject(new Error("no database")));
   const alone = new Guard({ ...options, ended: down });
   await alone.prepare({ cookie: other });
-  assert.equal(codeOf(alone, { cookie: other }), "let in as ann", "people get in while the database is down");
+  assert.equal(codeOf(alone, { cookie: other }), "let in as ann", "login works while the database is down");
 });
 
-test("G4 the line of the start says which of the three it is", () => {
-  assert.match(accessText("127.0.0.1", NO_ACCESS_RULES), /open to this user on this machine alone/);
+test("G4 the log line at the start says which of the three modes applies", () => {
+  assert.match(accessText("127.0.0.1", NO_ACCESS_RULES), /open only to this user on this machine/);
   const behind = { ...NO_ACCESS_RULES, publicOrigin: "https://relay.example.org" };
   assert.match(accessText("127.0.0.1", behind), /are off: PUBLIC_URL is set.* no ADMIN_TOKEN is set/);
   assert.match(accessText("0.0.0.0", NO_ACCESS_RULES), /are off: 0\.0\.0\.0 .* no ADMIN_TOKEN is set/);

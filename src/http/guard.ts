@@ -10,16 +10,16 @@ import { HttpError } from "./http-error.ts";
 import { hasRole, type Identity, type Role, viaOf } from "./identity.ts";
 
 /**
- * `open`: only whoever runs the service can reach it, and nobody asked for more. `login`: whoever has a token or an
- * account may. `off`: others can reach it, and nothing would keep them out.
+ * `open`: only the user who runs the service can reach it, and no token is configured. `login`: a token or an account
+ * is required. `off`: others can reach it, and no token protects it.
  */
 type AccessMode = "open" | "login" | "off";
 
-/** Why it is off; null where it is not. */
+/** Why the API is off; null where it is not. */
 function whyOff(host: string, { oidc, publicOrigin, tokens }: AccessConfig): string | null {
   if (tokens.length > 0 || oidc !== null) return null;
-  if (!isLoopback(host)) return `${host} is reached from elsewhere`;
-  return publicOrigin === null ? null : "PUBLIC_URL is set, so others reach it through a proxy";
+  if (!isLoopback(host)) return `${host} can be reached from other machines`;
+  return publicOrigin === null ? null : "PUBLIC_URL is set, so others can reach it through a proxy";
 }
 
 function accessMode(host: string, access: AccessConfig): AccessMode {
@@ -27,53 +27,54 @@ function accessMode(host: string, access: AccessConfig): AccessMode {
   return whyOff(host, access) === null ? "open" : "off";
 }
 
-/** For the log, when the server has started. */
+/** Describes the access mode for the log line at the start. */
 export function accessText(host: string, access: AccessConfig): string {
   switch (accessMode(host, access)) {
     case "login": {
-      const ways = [
+      const options = [
         ...(access.tokens.length > 0 ? [`a token (${access.tokens.map(({ name }) => name).join(", ")})`] : []),
         ...(access.oidc === null ? [] : [`an account of ${access.oidc.issuer}`]),
       ];
-      return `API and console need ${ways.join(" or ")}`;
+      return `API and console need ${options.join(" or ")}`;
     }
     case "open":
-      return "API and console are open to this user on this machine alone, and off for requests through a proxy";
+      return "API and console are open only to this user on this machine, and off for requests through a proxy";
     default:
       return `API and console are off: ${whyOff(host, access)}, and no ADMIN_TOKEN is set`;
   }
 }
 
+/** What the guard checks of a request. */
 export interface Asking {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** Of whoever holds the other end of the connection. */
+  /** Address of the other end of the connection. */
   readonly address: string;
-  /** Why it is not taken for a request of the person who runs the service; null where it is. */
+  /** Why the request is not trusted as one of the user who runs the service; null when it is trusted. */
   readonly foreign: string | null;
 }
 
-/** An identity, and how it was found out. */
+/** An identity and how it was authenticated. */
 export interface Caller extends Identity {
   readonly kind: "local" | "token" | "oidc";
-  /** Of a session. */
+  /** When the session expires. */
   readonly expiresAt: Date | null;
 }
 
 interface GuardOptions {
   readonly host: string;
-  /** Of the moment. */
+  /** The current rules; a reload may change them. */
   access(): AccessConfig;
   readonly clock: Clock;
-  /** A token was wrong. */
+  /** Called for a wrong token. */
   refused(asking: Asking): void;
   /** Sessions that a logout has ended. */
   readonly ended: EndedSessions;
-  /** A request was not let in although the API is open here. */
+  /** Called when a request is refused although the API is open on this machine. */
   closed(why: string): void;
 }
 
-/** Stands before API and console: who asks, whether he may, and whether he asks too much. */
+/** Protects API and console: authentication, roles and rate limits. */
 export class Guard {
   readonly #options: GuardOptions;
   readonly #requests: RequestLimit;
@@ -94,7 +95,7 @@ export class Guard {
     return accessMode(this.#options.host, this.access);
   }
 
-  /** Where it is open to this machine alone, it is off for whoever only seems to be on it. */
+  /** In open mode the API is off for requests that only appear to come from this machine. */
   modeFor({ foreign }: Pick<Asking, "foreign">): AccessMode {
     const { mode } = this;
     if (mode !== "open" || foreign === null) return mode;
@@ -102,19 +103,19 @@ export class Guard {
     return "off";
   }
 
-  /** Throws unless the asker has the role. */
+  /** Throws unless the caller has the role. */
   admit(asking: Asking, wanted: Role): Caller {
     const caller = this.identify(asking);
     if (!hasRole(caller, wanted)) {
-      const what = `This needs the role ${wanted}, and ${caller.name} is ${caller.role}.`;
+      const what = `This needs the role ${wanted}; ${caller.name} has the role ${caller.role}.`;
       throw new HttpError(403, "ROLE_MISSING", what);
     }
-    // Whoever can reach only his own machine can hurt nobody else by asking.
+    // No rate limit in open mode: there the caller could only slow down a service of its own.
     if (caller.kind !== "local") this.slow(`${caller.kind}:${caller.name}`);
     return caller;
   }
 
-  /** Whether the asker would still be let in: tokens and accounts come and go while an answer is being sent. */
+  /** Whether the caller would still be admitted: tokens and accounts may be removed while a response is being sent. */
   isWelcome(asking: Asking): boolean {
     void this.prepare(asking.headers);
     try {
@@ -126,25 +127,25 @@ export class Guard {
     }
   }
 
-  /** To be called when the answer has ended. Throws for whoever has too many that have not. */
+  /** Returns the function to call at the end of the response. Throws when the caller has too many open ones. */
   enter({ kind, name }: Caller): () => void {
     const leave = this.#inFlight.enter(`${kind}:${name}`);
     if (leave !== null) return leave;
-    throw tooMany("TOO_MANY_REQUESTS", "Too many requests and streams are open at once.", 1);
+    throw tooMany("TOO_MANY_REQUESTS", "This identity has too many open requests and streams.", 1);
   }
 
-  /** Throws for whoever asks more often than the settings allow. */
+  /** Throws when the caller exceeds the rate limit. */
   slow(asker: string): void {
     const waitS = this.#requests.waitS(asker, this.access.requestsPerSecond);
-    if (waitS > 0) throw tooMany("TOO_MANY_REQUESTS", "These are too many requests.", waitS);
+    if (waitS > 0) throw tooMany("TOO_MANY_REQUESTS", "Rate limit exceeded.", waitS);
   }
 
-  /** Another site's page must not act in the name of whoever looks at it; neither on what is open to all. */
+  /** A page of another site must not act with the rights of the user who opens it, not even on open routes. */
   requireOwnPage({ headers, method }: Pick<Asking, "headers" | "method">): void {
     if (method !== "GET" && method !== "HEAD") requireSameSite(headers, this.access.publicOrigin);
   }
 
-  /** Throws for whoever is nobody here. */
+  /** Throws for a request without a valid identity. */
   identify(asking: Asking): Caller {
     const { headers } = asking;
     const via = viaOf(headers);
@@ -160,25 +161,25 @@ export class Guard {
       return { ...this.tokenOf(asking, sent), kind: "token", via, expiresAt: null };
     }
     const session = this.#sessionOf(headers);
-    if (session === null) throw unauthorized("No token came with the request.");
+    if (session === null) throw unauthorized("The request has no token.");
     if (session.isExpired) {
       throw new HttpError(401, "SESSION_EXPIRED", "The session has expired.", "Log in again.");
     }
     if (this.#options.ended.has(session.id)) {
-      throw new HttpError(401, "SESSION_EXPIRED", "The session was ended by a logout.", "Log in again.");
+      throw new HttpError(401, "SESSION_EXPIRED", "A logout has ended the session.", "Log in again.");
     }
-    // The browser sends a cookie by itself, whoever wants it to.
+    // Browsers send cookies with requests of other sites' pages too.
     requireSameSite(headers, access.publicOrigin);
     const { by, exp, maySeePayloads, name, role } = session;
     return { kind: by, name, role, maySeePayloads, via, expiresAt: new Date(exp * 1_000) };
   }
 
-  /** To be awaited before somebody is identified. */
+  /** Must be awaited before `identify`. */
   async prepare(headers: IncomingHttpHeaders): Promise<void> {
     if (this.#sessionOf(headers) !== null) await this.#options.ended.refresh();
   }
 
-  /** For every copy of the cookie too. Null where there is no session. */
+  /** Ends the session for every copy of its cookie. Null where there is none. */
   endSession(headers: IncomingHttpHeaders): ReturnType<typeof sessionOf> {
     const session = this.#sessionOf(headers);
     if (session !== null) this.#options.ended.end(session.id);
@@ -189,17 +190,20 @@ export class Guard {
     return sessionOf(this.access, headers, this.#options.clock.wallMs());
   }
 
-  /** Throws for a wrong one, and after too many wrong ones for every one that is short or was not right from there before. */
+  /**
+   * Throws for a wrong token. After too many wrong ones it throws for every token that is short, or was not right from
+   * this address before.
+   */
   tokenOf(asking: Asking, sent: string): Omit<AccessToken, "digest"> {
     if (this.modeFor(asking) === "off") throw this.apiOff(asking);
     const asker = askerOf(asking.address);
     const waitS = this.#failures.waitS(asker);
     const token = matching(this.access.tokens, sent);
-    // Others behind the same proxy could guess a short one that was right before, as long as they like.
+    // Otherwise others behind the same proxy could guess a short token that was right before without limit.
     const isExempt =
       token !== null && sent.length >= TOKEN_CHARACTERS_MIN && this.#failures.isProven(asker, token.name);
     if (waitS > 0 && !isExempt) {
-      throw tooMany("TOO_MANY_FAILURES", "Too many wrong tokens came from this address.", waitS);
+      throw tooMany("TOO_MANY_FAILURES", "This address sent too many wrong tokens.", waitS);
     }
     if (token === null) {
       this.#failures.failed(asker);
@@ -214,12 +218,13 @@ export class Guard {
   apiOff({ foreign }: Pick<Asking, "foreign">): HttpError {
     const why = whyOff(this.#options.host, this.access);
     const what = `API and console are off${why === null ? ` for this request: ${foreign}` : `: ${why}`}, and no token is set.`;
-    const fix = "Set ADMIN_TOKEN and send it as a bearer token; or ask as the service's own user, on its own machine.";
+    const fix =
+      "Set ADMIN_TOKEN and send it as a bearer token, or send the request as the service's own user on its own machine.";
     return new HttpError(403, "API_OFF", what, fix);
   }
 }
 
-/** All are compared, whichever fits: how long it takes tells nothing. */
+/** Compares with every token, so that the response time reveals nothing. */
 function matching(tokens: readonly AccessToken[], sent: string): AccessToken | null {
   const digest = tokenDigest(sent);
   let found: AccessToken | null = null;

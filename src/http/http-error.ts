@@ -1,17 +1,18 @@
 import { z } from "zod";
 import { ERROR_CATALOGUE, type ErrorCode, isRelayError, reasonOf } from "../core/errors.ts";
 
+/** Content type of every error response. */
 export const PROBLEM_TYPE = "application/problem+json";
 
-/** The one form of every error that the server answers with: problem details as RFC 9457 has them. */
+/** The only form of an error response: problem details as in RFC 9457. */
 export const errorSchema = z
   .object({
-    type: z.string().describe("urn:outbox-relay:error: and the code"),
+    type: z.string().describe("urn:outbox-relay:error: followed by the code"),
     title: z.string().describe("The code in words"),
     status: z.int(),
-    detail: z.string().describe("What happened, for people"),
-    code: z.string().describe("Stable, for programs"),
-    fix: z.string().optional().describe("What to do about it"),
+    detail: z.string().describe("What happened, with the values"),
+    code: z.string().describe("Stable; for programs"),
+    fix: z.string().optional().describe("What to do"),
   })
   .meta({ id: "Problem" });
 
@@ -22,7 +23,7 @@ interface Refinements {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that is no success, thrown from wherever it is found out. */
+/** An error response; any code may throw it. */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
@@ -40,7 +41,7 @@ export class HttpError extends Error {
   }
 }
 
-/** What a caller did wrong is told by 4xx, what the database did by 503: then the same question may be asked again. */
+/** 4xx is an error of the caller. 503 is one of the database: then the same request can be retried. */
 const STATUS_BY_CODE: Partial<Record<ErrorCode, number>> = {
   DATABASE_UNREACHABLE: 503,
   DATABASE_BUSY: 503,
@@ -50,6 +51,7 @@ const STATUS_BY_CODE: Partial<Record<ErrorCode, number>> = {
   SCHEMA_NEWER: 503,
   GRANT_MISSING: 503,
   CONFLICT: 409,
+  NOTHING_MATCHES: 404,
 };
 
 const BY_FASTIFY: Readonly<Record<number, string>> = {
@@ -59,10 +61,10 @@ const BY_FASTIFY: Readonly<Record<number, string>> = {
   415: "CONTENT_TYPE_UNSUPPORTED",
 };
 
-/** Answers quote what was asked, and that may be long. */
+/** A detail quotes the request, which may be long. */
 const DETAIL_CHARACTERS_MAX = 2_000;
 
-/** What servers said is quoted in it, hence `redact`. */
+/** The error response for anything that was thrown. It may quote what servers answered, hence `redact`. */
 export function problemOf(error: unknown, redact: (text: string) => string = (text) => text): Problem {
   const { status, code, what, fix } = factsOf(error);
   const detail = what.length > DETAIL_CHARACTERS_MAX ? `${what.slice(0, DETAIL_CHARACTERS_MAX)}...` : what;
@@ -95,16 +97,16 @@ function factsOf(error: unknown): Facts {
   }
   const status = (error as { readonly statusCode?: number } | null)?.statusCode ?? 500;
   if (status < 500) return { status, code: BY_FASTIFY[status] ?? "BAD_REQUEST", what: reasonOf(error) };
-  const fix = "Look at the service's log, and tell its makers.";
+  const fix = "Check the service's log, and report the error to its maintainers.";
   return { status: 500, code: "INTERNAL", what: reasonOf(error), fix };
 }
 
-/** What no text of PostgreSQL can hold, a NUL above all: then the asker sent it. */
+/** PostgreSQL cannot store some texts, such as a NUL character: then the request was wrong. */
 function isUnstorable(cause: unknown): boolean {
   return ["22021", "22P05"].includes(String((cause as { readonly code?: unknown } | undefined)?.code));
 }
 
-/** NOT_FOUND is "Not found". */
+/** NOT_FOUND becomes "Not found". */
 function titleOf(code: string): string {
   const words = code.toLowerCase().replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);

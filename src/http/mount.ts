@@ -1,16 +1,17 @@
 import { Readable } from "node:stream";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { z } from "zod";
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchemaValidationError } from "fastify";
+import { validatorCompiler } from "fastify-type-provider-zod";
 import { foreignOf } from "./auth/foreign.ts";
 import { askerOf } from "./auth/limits.ts";
 import type { Asking, Caller, Guard } from "./guard.ts";
 import { HttpError } from "./http-error.ts";
 import type { Identity } from "./identity.ts";
+import { schemaOf } from "./openapi.ts";
 import type { Answer, Route } from "./route.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Without it a route is for administrators. */
+    /** A route without it is for administrators. */
     access?: Route["access"];
   }
   interface FastifyRequest {
@@ -21,11 +22,11 @@ declare module "fastify" {
   }
 }
 
-const NOBODY: Identity = { name: "nobody", role: "viewer", maySeePayloads: false, via: "api" };
+const ANONYMOUS: Identity = { name: "nobody", role: "viewer", maySeePayloads: false, via: "api" };
 
 /**
- * A page may load and ask what this server has, and nothing else: what an event holds cannot become a script or a style
- * wherever it is shown. It may not be put into another one's frame.
+ * A page may load only files and data of this server: content of an event cannot become a script or a style wherever it
+ * is shown. Other sites must not frame it.
  */
 const PAGE_POLICY = [
   "default-src 'none'",
@@ -38,6 +39,7 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ];
 
+/** Headers of every response. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "content-security-policy": PAGE_POLICY.join("; "),
@@ -49,7 +51,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/** Every route that is not open is guarded, whoever adds it. */
+/** Guards every route that is not declared open, also those that others add. */
 export function addGuard(server: FastifyInstance, guard: Guard): void {
   server.decorateRequest("identity", null);
   server.decorateRequest("foreign", null);
@@ -76,6 +78,7 @@ function askingOf({ foreign, headers, ip, method }: FastifyRequest): Asking {
   return { method, headers, address: ip, foreign };
 }
 
+/** Adds the security headers to every response. */
 export function addHeaders(server: FastifyInstance): void {
   server.addHook("onSend", async (_request, reply, payload) => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
@@ -85,35 +88,38 @@ export function addHeaders(server: FastifyInstance): void {
   });
 }
 
+/** Adds the routes with their schemas. */
 export function addRoutes(server: FastifyInstance, routes: readonly Route[]): void {
+  server.setValidatorCompiler(validatorCompiler);
+  server.setSchemaErrorFormatter(badRequest);
+  // TypeScript checks responses against their schemas; validating each one at run time would cost as much as producing
+  // it.
+  server.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
   for (const route of routes) {
-    for (const path of [route.path, ...route.aliases]) {
+    for (const [index, path] of [route.path, ...route.aliases].entries()) {
       server.route({
         method: route.method,
         url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
         config: { access: route.access },
-        handler: async (request, reply) => await send(reply, await route.handle(inputOf(route, request, reply))),
+        schema: schemaOf(route, index),
+        preValidation: async (request) => {
+          request.body ??= {};
+        },
+        handler: async (request, reply) => await send(reply, await route.handle(inputOf(request, reply))),
       });
     }
   }
 }
 
-function inputOf({ params, query, body }: Route, request: FastifyRequest, reply: FastifyReply) {
-  return {
-    params: checked("path", params, request.params),
-    query: checked("query", query, request.query),
-    body: checked("body", body, request.body ?? {}),
-    headers: request.headers,
-    address: request.ip,
-    foreign: request.foreign,
-    identity: request.identity ?? NOBODY,
-    signal: whenGone(request, reply),
-  };
+function inputOf(request: FastifyRequest, reply: FastifyReply) {
+  const { body, foreign, headers, identity, ip, params, query } = request;
+  const signal = whenGone(request, reply);
+  return { params, query, body, headers, address: ip, foreign, identity: identity ?? ANONYMOUS, signal };
 }
 
 const WELCOME_LOOK_MS = 2_000;
 
-/** A stream ends soon after the session or the token that asked for it. */
+/** A stream ends soon after its session or token is revoked. */
 function whenGone({ isWelcome }: FastifyRequest, { raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   const end = () => gone.abort();
@@ -127,24 +133,21 @@ function whenGone({ isWelcome }: FastifyRequest, { raw }: FastifyReply): AbortSi
   return gone.signal;
 }
 
-const PROBLEMS_TOLD_MAX = 10;
+const PROBLEMS_MAX = 10;
 
-function checked(part: string, schema: z.ZodObject | null, value: unknown): unknown {
-  if (schema === null) return value;
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const { issues } = result.error;
-  const problems = issues
-    .slice(0, PROBLEMS_TOLD_MAX)
-    .map(({ path, message }) => `${path.join(".") || part}: ${message}`);
-  throw new HttpError(400, "BAD_REQUEST", `The ${part} is not as it should be: ${problems.join("; ")}`);
+function badRequest(errors: readonly FastifySchemaValidationError[], place: string): HttpError {
+  const part = place === "params" ? "path" : place.replace("string", "");
+  const problems = errors
+    .slice(0, PROBLEMS_MAX)
+    .map(({ instancePath, message }) => `${instancePath.slice(1).replaceAll("/", ".") || part}: ${message}`);
+  return new HttpError(400, "BAD_REQUEST", `Invalid ${part}: ${problems.join("; ")}`);
 }
 
 function send(reply: FastifyReply, { status, body, contentType, headers = {} }: Answer): FastifyReply {
   if (contentType !== undefined) reply.header("content-type", contentType);
   reply.code(status).headers(headers);
   if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return reply.send(body);
-  // Whoever asks for the headers alone would otherwise be sent a stream that nobody ends.
+  // A HEAD request would otherwise open a stream that no client reads to its end.
   if (reply.request.method === "HEAD") return reply.send();
   return reply.send(Readable.from(body as AsyncIterable<string | Buffer>));
 }

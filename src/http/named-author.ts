@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { Author } from "../operations/author.ts";
+import type { Author } from "../operations/audit/author.ts";
 import { authorOf, type Identity } from "./identity.ts";
 
-/** What is noted must be what the database can hold: every character but one. */
+/** The database can store every character except NUL. */
 const noted = (most: number) =>
   z
     .string()
@@ -10,14 +10,14 @@ const noted = (most: number) =>
     .max(most)
     .regex(/^[^\0]*$/);
 
-export const by = noted(200).optional().describe("Who wants it, for the record");
-export const mustReason = noted(1_000).describe("Why, for the record");
+export const by = noted(200).optional().describe("Who requested it, for the audit");
+export const mustReason = noted(1_000).describe("The reason, for the audit");
 export const mayReason = mustReason.optional();
 
-/** Whoever needs no token on this machine, as the guard calls it: there a name that is given is all that is known. */
+/** The guard's name for a local user without a token: there the given name is all that is known. */
 const LOCAL = "local";
 
-/** The one who asks, and for whom: a name that is given says nothing of who holds the token. */
+/** The caller, and the person it acts for: a given name does not prove who holds the token. */
 export function namedAuthor(identity: Identity, by: string | undefined, reason?: string): Author {
   const author = authorOf(identity, reason);
   if (identity.name === LOCAL) return { ...author, by: by ?? identity.via };

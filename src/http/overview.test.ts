@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { healthOf } from "./health.ts";
-import { FACTS } from "./health-fixture.test.ts";
+import { healthOf } from "./health/health.ts";
+import { FACTS } from "./health/health-fixture.test.ts";
 import { bareOverview, destinationState, findingsOf, markersOf, overviewOf } from "./overview.ts";
 import { overviewSchema } from "./schemas/overview.ts";
 
 const facts: Parameters<typeof overviewOf>[0] = {
   nowMs: Date.parse("2026-01-02T03:04:05.000Z"),
   health: healthOf(FACTS),
-  waiting: { pending: 1_000, isEstimate: false, oldestAgeMs: 3_000 },
+  waiting: { pending: 1_000, isEstimate: false, oldestAgeMs: 3_000, behindDeadLetters: 1 },
   writtenPerSecond: 1.23456,
   publishedPerSecond: 200,
   failedPerSecond: 0,
@@ -16,29 +16,34 @@ const facts: Parameters<typeof overviewOf>[0] = {
   retrying: 1,
   parkedKeys: 2,
   deadLetters: 3,
+  unrouted: 0,
   publishedTotal: 9_007_199_254_740_993n,
   destinations: [],
   instances: [],
   lastPoint: null,
 };
 
-test("F3 the time until all is out is what waits at the pace at which it gets less", () => {
+test("F3 the drain time is the backlog divided by the rate at which it shrinks", () => {
   const drained = (more: Partial<typeof facts>) => overviewOf({ ...facts, ...more }).drainMs;
   const waiting = (pending: number | null, isEstimate = false) => ({
-    waiting: { pending, isEstimate, oldestAgeMs: 1 },
+    waiting: { pending, isEstimate, oldestAgeMs: 1, behindDeadLetters: 0 },
   });
   assert.equal(drained({}), 20_000);
   assert.equal(drained({ shrinkPerSecond: -1 }), null);
   assert.equal(drained({ shrinkPerSecond: null }), null);
   assert.equal(drained({ ...waiting(0), shrinkPerSecond: null }), 0);
   assert.equal(drained(waiting(null)), null);
-  assert.equal(drained(waiting(1_000_000, true)), 5_000_000, "an estimate does not shrink: the pace of delivery");
+  assert.equal(
+    drained(waiting(1_000_000, true)),
+    5_000_000,
+    "an estimate does not shrink, so the delivery rate counts",
+  );
   const overview = overviewOf(facts);
   assert.deepEqual([overview.publishedTotal, overview.writtenPerSecond], ["9007199254740993", 1.23]);
   overviewSchema.parse(overview);
 });
 
-test("F3 problems are told with what mends them, our own words first", () => {
+test("F3 problems come with their fix; the fix of our own errors has priority", () => {
   const broken = [
     { pipeline: "p", code: "COLUMN_MISSING" as const, reason: "there is no id [COLUMN_MISSING] Add the column." },
   ];
@@ -52,7 +57,7 @@ test("F3 problems are told with what mends them, our own words first", () => {
   assert.deepEqual([first?.severity, first?.check, others.at(-1)?.fix], ["error", "database", "Add the column."]);
 });
 
-test("F3 a destination has one state, the one that people have to do with first", () => {
+test("F3 a destination has one state, the one to handle first", () => {
   const nothing = { isPaused: false, isCircuitOpen: false, isUnreachable: false, isBusy: false };
   assert.equal(destinationState(nothing), "idle");
   assert.equal(destinationState({ ...nothing, isBusy: true }), "running");
@@ -61,9 +66,9 @@ test("F3 a destination has one state, the one that people have to do with first"
   assert.equal(destinationState({ ...nothing, isPaused: true, isCircuitOpen: true }), "paused");
 });
 
-test("F3 what the audit and the relay both tell of is marked once", () => {
+test("F3 a marker that both the audit and the relay report appears once", () => {
   const at = (s: number) => new Date(1_000 * s).toISOString();
-  const told = [
+  const reported = [
     { at: at(0), what: "this process has started", pipeline: null },
     { at: at(12), what: "paused by anna", pipeline: "p" },
     { at: at(100), what: "paused by anna", pipeline: "p" },
@@ -74,7 +79,7 @@ test("F3 what the audit and the relay both tell of is marked once", () => {
     { at: at(10), action: "pause", target: "p", actor: "anna" },
   ];
   assert.deepEqual(
-    markersOf(told, actions).map(({ what, pipeline }) => `${what} ${pipeline}`),
+    markersOf(reported, actions).map(({ what, pipeline }) => `${what} ${pipeline}`),
     [
       "this process has started null",
       "paused by anna p",

@@ -1,13 +1,17 @@
 import type { z } from "zod";
+import type { AnswerFigures } from "../core/answer-times.ts";
 import type { Finding } from "../operations/doctor/finding.ts";
 import type { LivingInstance, NotedAction } from "../operations/overview/relay-figures.ts";
 import { MARKERS_MAX, type Marker } from "../telemetry/marker-book.ts";
-import type { Point } from "../telemetry/point-ring.ts";
+import type { Point } from "../telemetry/metrics/point-ring.ts";
 import type { Waiting } from "../telemetry/waiting.ts";
-import type { Health } from "./health.ts";
+import type { Health } from "./health/health.ts";
+import { partFix, reasonPart } from "./health/health-reason.ts";
 import type { destinationSchema, overviewSchema, seriesSchema } from "./schemas/overview.ts";
 
+/** The summary on the first screen. */
 export type Overview = z.output<typeof overviewSchema>;
+/** The points of the charts. */
 export type Series = z.output<typeof seriesSchema>;
 type Destination = z.output<typeof destinationSchema>;
 
@@ -18,26 +22,31 @@ interface OverviewFacts {
   readonly writtenPerSecond: number | null;
   readonly publishedPerSecond: number;
   readonly failedPerSecond: number;
-  /** Of what waits; null when nobody knows. */
+  /** How fast the backlog shrinks; null when unknown. */
   readonly shrinkPerSecond: number | null;
   readonly retrying: number;
   readonly parkedKeys: number;
   readonly deadLetters: number;
+  /** Events without a route; null when unknown. */
+  readonly unrouted: number | null;
   readonly publishedTotal: bigint;
   readonly destinations: readonly Destination[];
   readonly instances: readonly LivingInstance[];
   readonly lastPoint: Point | null;
 }
 
+/** Builds the overview from the facts of one moment. */
 export function overviewOf(facts: OverviewFacts): Overview {
   const { health, nowMs, waiting } = facts;
   return {
     at: new Date(nowMs).toISOString(),
     service: health.service,
     health: health.status,
+    grade: health.grade,
+    causes: [...health.causes],
     problems: (health.problems ?? []).map(({ name, part, reason }) => ({
       what: `${part} ${name}: ${reasonPart(reason)}`,
-      fix: fixOf(part, reason),
+      fix: partFix(part, reason),
     })),
     ...waiting,
     drainMs: drainMs(facts),
@@ -47,6 +56,7 @@ export function overviewOf(facts: OverviewFacts): Overview {
     retrying: facts.retrying,
     parkedKeys: facts.parkedKeys,
     deadLetters: facts.deadLetters,
+    unrouted: facts.unrouted,
     publishedTotal: facts.publishedTotal.toString(),
     destinations: [...facts.destinations],
     instances: [...facts.instances],
@@ -54,19 +64,25 @@ export function overviewOf(facts: OverviewFacts): Overview {
   };
 }
 
-/** Of a service that says of itself only how it is. */
+/** The overview of a service that knows only its health. */
 export function bareOverview(health: Health): Overview {
   return overviewOf({
     nowMs: Date.parse(health.timestamp),
     health,
-    waiting: { pending: health.unpublishedEventCount, isEstimate: health.isEstimate === true, oldestAgeMs: null },
+    waiting: {
+      pending: health.unpublishedEventCount,
+      isEstimate: health.isEstimate === true,
+      oldestAgeMs: null,
+      behindDeadLetters: health.behindDeadLetterCount ?? 0,
+    },
     writtenPerSecond: null,
     publishedPerSecond: 0,
     failedPerSecond: 0,
     shrinkPerSecond: null,
     retrying: 0,
     parkedKeys: 0,
-    deadLetters: 0,
+    deadLetters: health.deadLetterCount ?? 0,
+    unrouted: health.unroutedEventCount ?? null,
     publishedTotal: 0n,
     destinations: [],
     instances: [],
@@ -74,17 +90,17 @@ export function bareOverview(health: Health): Overview {
   });
 }
 
-/** What is known without looking, for a service that no doctor can examine at present. */
+/** Findings from the health alone, for a service that the doctor cannot examine at the moment. */
 export function findingsOf({ problems = [] }: Health): readonly Finding[] {
   return problems.map(({ name, part, reason }) => ({
     severity: part === "database" ? "error" : "warning",
     check: part,
     what: `${name}: ${reasonPart(reason)}`,
-    fix: fixOf(part, reason) ?? "Look at the service's log.",
+    fix: partFix(part, reason) ?? "Check the service's log.",
   }));
 }
 
-/** Beyond what was counted nobody sees whether it shrinks: then the pace of delivery is all there is to go by. */
+/** An estimated backlog does not show whether it shrinks: then the delivery rate is used. */
 function drainMs({ publishedPerSecond, shrinkPerSecond, waiting }: OverviewFacts): number | null {
   const { isEstimate, pending } = waiting;
   if (pending === null || pending === 0) return pending;
@@ -99,6 +115,7 @@ interface StateFacts {
   readonly isBusy: boolean;
 }
 
+/** The one state of a destination; the first that matches is the most urgent. */
 export function destinationState(facts: StateFacts): Destination["state"] {
   if (facts.isPaused) return "paused";
   if (facts.isCircuitOpen) return "circuit-open";
@@ -106,27 +123,22 @@ export function destinationState(facts: StateFacts): Destination["state"] {
   return facts.isBusy ? "running" : "idle";
 }
 
-/** An error of ours says in its text what mends it, behind its code. */
-const OUR_CODE = / \[[A-Z_]+\] ?/;
-
-function reasonPart(reason: string): string {
-  return reason.split(OUR_CODE)[0] ?? reason;
+/** The response times of a destination, rounded. */
+export function answersOf(figures: AnswerFigures | null): Destination["answers"] {
+  if (figures === null) return null;
+  const { lastFiveMinutes, lastMinute, slow } = figures;
+  const shown = ({ p50Ms, p99Ms, requests }: AnswerFigures["lastMinute"]) => {
+    return { requests, p50Ms: rounded(p50Ms), p99Ms: rounded(p99Ms) };
+  };
+  const slowness = slow && {
+    since: new Date(slow.sinceMs).toISOString(),
+    presentMs: rounded(slow.presentMs),
+    usualMs: rounded(slow.usualMs),
+  };
+  return { lastMinute: shown(lastMinute), lastFiveMinutes: shown(lastFiveMinutes), slow: slowness };
 }
 
-type Part = NonNullable<Health["problems"]>[number]["part"];
-
-const FIXES: Readonly<Record<Part, string | null>> = {
-  database: "Check that the database runs and can be reached from here. Nothing is lost meanwhile: events wait in it.",
-  source: "Run `outbox-relay doctor`: it looks at the table and prints what mends it.",
-  destination: "Check that it runs and can be reached from here. Events wait, and go on by themselves.",
-  relay: null,
-};
-
-function fixOf(part: Part, reason: string): string | null {
-  return reason.split(OUR_CODE)[1] || FIXES[part];
-}
-
-/** Two digits behind the point: more is noise. */
+/** Two decimals: more would be noise. */
 export function rounded<T extends number | null>(value: T): T {
   return (value === null ? null : Math.round(value * 100) / 100) as T;
 }
@@ -143,29 +155,29 @@ const WORDS: Readonly<Record<string, string>> = {
   "plan-done": "replay done",
 };
 
-/** What the relay itself told of and what the audit says, as one list, each thing once. */
-export function markersOf(told: readonly Marker[], actions: readonly NotedAction[]): readonly Marker[] {
+/** Merges the markers of the relay and of the audit into one list without duplicates. */
+export function markersOf(reported: readonly Marker[], actions: readonly NotedAction[]): readonly Marker[] {
   const noted = actions.map(({ action, actor, at, target }): Marker => {
     const isPlan = action.startsWith("plan-");
     const what = `${WORDS[action] ?? action}${actor === "relay" ? "" : ` by ${actor}`}`;
     return { at, what, pipeline: isPlan ? null : target };
   });
   const isNoted = (marker: Marker) => noted.some((it) => isSame(marker, it));
-  return [...told.filter((marker) => !isNoted(marker)), ...noted]
+  return [...reported.filter((marker) => !isNoted(marker)), ...noted]
     .toSorted((left, right) => Date.parse(left.at) - Date.parse(right.at))
     .slice(-MARKERS_MAX);
 }
 
-/** An instance sees within a few seconds what a person has wished. */
+/** An instance notices an operator's change within a few seconds. */
 const SEEN_WITHIN_MS = 15_000;
 
-function isSame(told: Marker, noted: Marker): boolean {
+function isSame(reported: Marker, noted: Marker): boolean {
   const verb = (what: string) => what.split(" ")[0];
-  const laterMs = Date.parse(told.at) - Date.parse(noted.at);
+  const laterMs = Date.parse(reported.at) - Date.parse(noted.at);
   return (
-    told.pipeline !== null &&
-    told.pipeline === noted.pipeline &&
-    verb(told.what) === verb(noted.what) &&
+    reported.pipeline !== null &&
+    reported.pipeline === noted.pipeline &&
+    verb(reported.what) === verb(noted.what) &&
     Math.abs(laterMs) < SEEN_WITHIN_MS
   );
 }

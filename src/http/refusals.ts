@@ -4,17 +4,17 @@ import { HttpError, PROBLEM_TYPE, problemOf } from "./http-error.ts";
 import { SECURITY_HEADERS } from "./mount.ts";
 import type { Route } from "./route.ts";
 
-/** Hears of what should never happen: a fault of our own, with the address where it came out. */
+/** Reports an error of our own, with the route where it happened. */
 export type AnswerFailed = (at: string, error: unknown) => void;
 
-/** One form for whatever goes wrong. What servers said is quoted in it, hence `redact`. */
+/** Gives every error the same form. It may quote what servers answered, hence `redact`. */
 export function addRefusals(
   server: FastifyInstance,
   routes: readonly Route[],
   redact: (text: string) => string = (text) => text,
   failed: AnswerFailed = () => {},
 ): void {
-  // Before the body is looked at: what nobody takes need not be right.
+  // Before the body is parsed: an unknown address is reported before an invalid body.
   server.addHook("onRequest", async (request, reply) => {
     if (request.is404) throw nothingHere(routes, request, reply);
   });
@@ -31,7 +31,7 @@ function refuse(reply: FastifyReply, error: unknown, redact?: (text: string) => 
   return reply.code(problem.status).header("content-type", PROBLEM_TYPE).send(JSON.stringify(problem));
 }
 
-/** For what goes wrong before there is a route: an address that cannot be decoded, a request that is no HTTP. */
+/** For errors before routing: an address that cannot be decoded, a request that is not HTTP. */
 export const EARLY_REFUSALS = {
   frameworkErrors: (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
     refuse(reply.headers(SECURITY_HEADERS), error);
@@ -56,14 +56,14 @@ function nothingHere(routes: readonly Route[], { method, url }: FastifyRequest, 
   const methods = methodsAt(routes, path);
   if (methods.length === 0 || methods.includes(method)) {
     const isDocumented = routes.some((route) => route.path === "/openapi.json");
-    const fix = isDocumented ? "/openapi.json lists what there is." : undefined;
-    return new HttpError(404, "NOT_FOUND", `There is nothing at ${method} ${path}`, { fix });
+    const fix = isDocumented ? "/openapi.json lists all routes." : undefined;
+    return new HttpError(404, "NOT_FOUND", `No route ${method} ${path}`, { fix });
   }
   reply.header("allow", methods.join(", "));
-  return new HttpError(405, "METHOD_NOT_ALLOWED", `${path} does not take ${method}, only ${methods.join(", ")}`);
+  return new HttpError(405, "METHOD_NOT_ALLOWED", `${path} does not support ${method}, only ${methods.join(", ")}`);
 }
 
-/** An address by its own name is meant before one with a parameter. */
+/** A literal path has priority over one with a parameter. */
 function methodsAt(routes: readonly Route[], asked: string): string[] {
   const places = routes.flatMap(({ aliases, method, path }) => [path, ...aliases].map((at) => ({ at, method })));
   const exact = places.filter(({ at }) => at === asked);

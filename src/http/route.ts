@@ -2,48 +2,50 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { z } from "zod";
 import type { Identity, Role } from "./identity.ts";
 
-/** What a handler is given, checked by the route's schemas. */
+/** The input of a handler, validated by the route's schemas. */
 interface RouteInput<Params, Query, Body> {
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
   readonly headers: IncomingHttpHeaders;
-  /** Of whoever holds the other end of the connection. */
+  /** Address of the other end of the connection. */
   readonly address: string;
-  /** Why it is not taken for a request of the person who runs the service; null where it is. */
+  /** Why the request is not trusted as one of the user who runs the service; null when it is trusted. */
   readonly foreign: string | null;
-  /** Of an open route: whoever it is, with the least rights. */
+  /** On an open route: any caller, with the least rights. */
   readonly identity: Identity;
-  /** Aborted when the caller has gone. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
+/** The response of a handler. */
 export interface Answer {
   readonly status: number;
-  /** Sent as JSON, unless there is another type. An async iterable is sent piece by piece. */
+  /** Sent as JSON unless contentType says otherwise. An async iterable is streamed. */
   readonly body: unknown;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
 
+/** A response as the OpenAPI document describes it. */
 export interface DocumentedAnswer {
   readonly description: string;
-  /** Of the JSON; null for an answer of another type, or without one. */
+  /** Schema of the JSON; null for other content types and for empty responses. */
   readonly schema: z.ZodType | null;
-  /** Several where the caller's Accept header chooses. */
+  /** Several where the Accept header chooses. */
   readonly contentType?: string | readonly string[];
 }
 
-/** One address of the server. The server is built from these, and so is the OpenAPI document. */
+/** One route of the server. Server and OpenAPI document are built from these. */
 export interface Route {
   readonly method: "GET" | "POST";
-  /** With parameters in braces, as OpenAPI writes them. */
+  /** With parameters in braces, as in OpenAPI. */
   readonly path: string;
-  /** Other addresses of the same. */
+  /** Other addresses of the same route. */
   readonly aliases: readonly string[];
   readonly id: string;
   readonly summary: string;
-  /** `open` for everybody, else the least role that may. */
+  /** `open` for everyone, otherwise the least role that may call it. */
   readonly access: "open" | Role;
   readonly params: z.ZodObject | null;
   readonly query: z.ZodObject | null;
@@ -66,7 +68,7 @@ interface RouteSpec<Params extends z.ZodObject, Query extends z.ZodObject, Body 
   handle(input: RouteInput<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;
 }
 
-/** The handler sees the types of the schemas; whoever keeps a list of routes does not need them. */
+/** Gives the handler the types of the schemas and hides them from lists of routes. */
 export function route<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodObject>(
   spec: RouteSpec<Params, Query, Body>,
 ): Route {
@@ -75,6 +77,7 @@ export function route<Params extends z.ZodObject, Query extends z.ZodObject, Bod
   return { ...spec, aliases, params, query, body, handle };
 }
 
+/** A JSON response with status 200. */
 export function ok(body: unknown): Answer {
   return { status: 200, body };
 }
@@ -87,7 +90,10 @@ export interface ServerSentEvent {
 
 const HEARTBEAT_MS = 15_000;
 
-/** Server-sent events until the caller goes or the source ends. A comment now and then keeps proxies from hanging up. */
+/**
+ * Streams server-sent events until the client disconnects or the source ends. A regular comment keeps proxies from
+ * closing the connection.
+ */
 export function eventStream(events: AsyncIterable<ServerSentEvent>): Answer {
   return { status: 200, body: written(events), contentType: "text/event-stream; charset=utf-8" };
 }
@@ -104,7 +110,7 @@ async function* written(events: AsyncIterable<ServerSentEvent>): AsyncGenerator<
       });
       const result = await Promise.race([next, quiet]).finally(() => clearTimeout(timer));
       if (result === null) {
-        yield ": still here\n\n";
+        yield ": keep-alive\n\n";
         continue;
       }
       if (result.done) return;

@@ -3,8 +3,8 @@ import { after, before, test } from "node:test";
 import { freePort } from "../../test/servers/free-port.ts";
 import { NO_ACCESS_RULES, tokenDigest } from "../config/access-config.ts";
 import { isRelayError, RelayError } from "../core/errors.ts";
-import { healthOf, readinessOf } from "./health.ts";
-import { FACTS } from "./health-fixture.test.ts";
+import { healthOf, readinessOf } from "./health/health.ts";
+import { FACTS } from "./health/health-fixture.test.ts";
 import { bareOverview } from "./overview.ts";
 import { type HttpFaces, type HttpServer, startHttpServer } from "./server.ts";
 
@@ -60,7 +60,7 @@ async function get(path: string, init?: RequestInit) {
   return { status: response.status, headers: response.headers, type, body, code };
 }
 
-test("G4 health, probes and metrics answer by their names and aliases", async () => {
+test("G4 health, probes and metrics answer at their paths and aliases", async () => {
   database = { answers: true, reason: null };
   const paths = ["/health", "/healthz", "/livez", "/readyz", "/ready", "/metrics", "/openapi.json", "/"];
   const answers = await Promise.all(paths.map((path) => get(path)));
@@ -75,7 +75,7 @@ test("G4 health, probes and metrics answer by their names and aliases", async ()
   assert.match((await get("/metrics")).type, /^application\/openmetrics-text/);
 });
 
-test("G4 a database that is gone makes it unhealthy and unready, and leaves it alive", async () => {
+test("G4 without a database the service is unhealthy and not ready, but alive", async () => {
   database = { answers: false, reason: "refused" };
   assert.deepEqual(
     [(await get("/health")).status, (await get("/readyz")).status, (await get("/livez")).status],
@@ -85,7 +85,7 @@ test("G4 a database that is gone makes it unhealthy and unready, and leaves it a
   assert.deepEqual(JSON.parse((await get("/readyz")).body), { status: "not ready", checks });
 });
 
-test("G4 every error is JSON with a code, a message and, where there is one, a way out; secrets are taken out", async () => {
+test("G4 every error is JSON with a code, a message and, if possible, a fix; secrets are redacted", async () => {
   database = { answers: false, reason: null };
   const json = { "content-type": "application/json" };
   const replay = "/api/v1/dead-letters/replay";
@@ -127,10 +127,10 @@ test("G4 every error is JSON with a code, a message and, where there is one, a w
     detail: "connecting failed with ***",
     code: "DATABASE_UNREACHABLE",
   });
-  assert.deepEqual(failedAt, ["GET /metrics"], "what is our own fault is told to whoever runs it, and nothing else");
+  assert.deepEqual(failedAt, ["GET /metrics"], "only our own faults are reported to the operator");
 });
 
-test("G4 strict CSP: every answer carries the headers that keep a browser from guessing, framing and keeping it", async () => {
+test("G4 strict CSP: every response has the headers against sniffing, framing and caching", async () => {
   const policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
@@ -147,7 +147,7 @@ test("G4 strict CSP: every answer carries the headers that keep a browser from g
   }
 });
 
-test("G4 a token that is set guards the API and what others add, and neither health nor metrics", async () => {
+test("G4 a configured token protects the API and added routes, but neither health nor metrics", async () => {
   database = { answers: true, reason: null };
   const admin = { name: "admin", role: "admin", maySeePayloads: true, digest: tokenDigest("t0ken") } as const;
   access = { ...NO_ACCESS_RULES, tokens: [admin] };
@@ -169,7 +169,7 @@ test("G4 a token that is set guards the API and what others add, and neither hea
   }
 });
 
-test("G4 the console is on /, unless somebody else has a page", async () => {
+test("G4 the console is on /, unless the embedding application has a page there", async () => {
   const { body, type } = await get("/");
   assert.match(type, /^text\/html/);
   assert.match(body, /<html lang="en">/);
@@ -190,14 +190,17 @@ test("G4 A21 every route of the server is in the OpenAPI document, and nothing e
   assert.deepEqual(documented.sort(), mounted.filter((it) => !it.includes("/added")).sort());
 });
 
-test("G4 a port that is taken is told by the setting's name", async () => {
+test("G4 the error for a port in use names the setting", async () => {
   await assert.rejects(startHttpServer(faces, place()), (error) => {
     return isRelayError(error, "CONFIG_INVALID") && error.message.startsWith(`PORT ${port} on 127.0.0.1 is in use`);
   });
-  await assert.rejects(startHttpServer(faces, { ...place(), host: "192.0.2.1" }), /HOST 192\.0\.2\.1 is no address/);
+  await assert.rejects(
+    startHttpServer(faces, { ...place(), host: "192.0.2.1" }),
+    /HOST 192\.0\.2\.1 is not an address/,
+  );
 });
 
-test("G4 a stream ends when the token that asked for it is taken away", async () => {
+test("G4 a stream ends when its token is revoked", async () => {
   const admin = { name: "admin", role: "admin", maySeePayloads: true, digest: tokenDigest("of old") } as const;
   access = { ...NO_ACCESS_RULES, tokens: [admin] };
   try {

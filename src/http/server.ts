@@ -2,35 +2,38 @@ import { type FastifyInstance, fastify } from "fastify";
 import type { AccessConfig } from "../config/access-config.ts";
 import { systemClock } from "../core/clock.ts";
 import { RelayError, reasonOf } from "../core/errors.ts";
-import type { OperationTarget } from "../operations/event-source.ts";
-import { auditRoute } from "./audit-routes.ts";
+import type { OperationTarget } from "../operations/events/event-source.ts";
 import { EndedSessions } from "./auth/ended-sessions.ts";
 import { LoginNotes } from "./auth/login-notes.ts";
-import { consoleRoutes } from "./console-routes.ts";
-import { deadLetterRoutes } from "./dead-letter-routes.ts";
-import { editRoute } from "./edit-route.ts";
-import { eventRoutes } from "./event-routes.ts";
 import { Guard } from "./guard.ts";
 import { viaOf } from "./identity.ts";
-import { keyRoutes } from "./key-routes.ts";
 import { addGuard, addHeaders, addRoutes } from "./mount.ts";
-import { openApiRoute } from "./openapi.ts";
-import { type OverviewFaces, overviewRoutes } from "./overview-routes.ts";
-import { pipelineRoutes } from "./pipeline-routes.ts";
-import { metricsRoute, type ProbeFaces, probeRoutes } from "./probe-routes.ts";
+import { addDocument, openApiRoute } from "./openapi.ts";
 import { type AnswerFailed, addRefusals, EARLY_REFUSALS } from "./refusals.ts";
-import { replayRoutes } from "./replay-routes.ts";
 import type { Route } from "./route.ts";
-import { type ServiceFaces, serviceRoutes } from "./service-routes.ts";
-import { type SessionParts, sessionRoutes } from "./session-routes.ts";
+import { auditRoute } from "./routes/audit-routes.ts";
+import { consoleRoutes } from "./routes/console-routes.ts";
+import { deadLetterChangeRoutes } from "./routes/dead-letter-changes.ts";
+import { deadLetterRoutes } from "./routes/dead-letter-routes.ts";
+import { destinationRoutes } from "./routes/destination-routes.ts";
+import { editRoute } from "./routes/edit-route.ts";
+import { eventRoutes } from "./routes/event-routes.ts";
+import { exportRoutes } from "./routes/export-routes.ts";
+import { keyRoutes } from "./routes/key-routes.ts";
+import { type OverviewFaces, overviewRoutes } from "./routes/overview-routes.ts";
+import { pipelineRoutes } from "./routes/pipeline-routes.ts";
+import { metricsRoute, type ProbeFaces, probeRoutes } from "./routes/probe-routes.ts";
+import { replayRoutes } from "./routes/replay-routes.ts";
+import { type ServiceFaces, serviceRoutes } from "./routes/service-routes.ts";
+import { type SessionParts, sessionRoutes } from "./routes/session-routes.ts";
 
 /** What the server shows. */
 export interface HttpFaces extends ProbeFaces, OverviewFaces, ServiceFaces {
-  /** Where the API works: connections of its own, so that no question ever keeps a delivery waiting. */
+  /** Connections of the API's own, so that no request delays a delivery. */
   operations(): OperationTarget;
-  /** Who may use API and console, by the settings of the moment. */
+  /** Access rules from the current settings. */
   access(): AccessConfig;
-  /** Takes secrets out of what is told. */
+  /** Removes secrets from a text. */
   redact(text: string): string;
 }
 
@@ -40,27 +43,28 @@ interface HttpOptions {
   readonly service: string;
   readonly version: string;
   readonly failed?: AnswerFailed;
-  /** Hears why a request was not let in although the API is open on this machine. */
+  /** Called with the reason when a request is refused although the API is open on this machine. */
   readonly closed?: (why: string) => void;
 }
 
+/** A listening server. */
 export interface HttpServer {
-  /** With the port that was really taken. */
+  /** With the actual port, also when port 0 was requested. */
   readonly address: string;
   close(): Promise<void>;
 }
 
-/** More than any question of the API needs. */
+/** More than any request of the API needs. */
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Keys and cursors of the greatest length stand in the address, and each of their letters may be three there. */
+/** Keys and cursors are part of the address, where each character may take three when encoded. */
 const HEADER_BYTES_MAX = 64 * 1024;
-/** Until a request has come in as a whole. Answers may take as long as they like. */
+/** Until a request has arrived completely. Responses may take any time. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** The schemas say what is too long, so that the answer says it too. */
+/** The schemas have stricter limits, and name the parameter in their error. */
 const PARAM_CHARACTERS_MAX = 16_000;
 
 /**
- * Listens before anything else of the service starts. Throws CONFIG_INVALID when the place is taken or not ours.
+ * Listens before any other part of the service starts. Throws CONFIG_INVALID when the port or host cannot be used.
  * `extend` may add routes; they are guarded like the API unless their config says `access: "open"`.
  */
 export async function startHttpServer(
@@ -78,10 +82,11 @@ export async function startHttpServer(
     ended: new EndedSessions(systemClock, () => notes.ended()),
     closed: options.closed ?? (() => {}),
   });
-  const routes = allRoutes(faces, options, { guard, notes });
+  const routes = allRoutes(faces, options, { guard, notes }, () => server.swagger());
   const server = bareServer(routes, (text) => faces.redact(text), options.failed);
   addGuard(server, guard);
   extend?.(server);
+  await addDocument(server, options.version);
   addRoutes(
     server,
     routes.filter(({ method, path }) => !server.hasRoute({ method, url: path })),
@@ -89,7 +94,7 @@ export async function startHttpServer(
   return await listen(server, host, port, "PORT");
 }
 
-/** The metrics alone, for a port that only the scraper can reach. */
+/** Serves only the metrics, on a port that only the scraper can reach. */
 export async function startMetricsServer(
   faces: Pick<ProbeFaces, "metrics">,
   { host, port }: { readonly host: string; readonly port: number },
@@ -100,14 +105,15 @@ export async function startMetricsServer(
   return await listen(server, host, port, "METRICS_PORT");
 }
 
-/** All but what others add. A page of theirs on / takes the place of ours. */
+/** All routes except those that `extend` adds. A page of `extend` on / replaces the console's. */
 function allRoutes(
   faces: HttpFaces,
   { service, version }: HttpOptions,
   watch: Pick<SessionParts, "guard" | "notes">,
+  document: () => object,
 ): Route[] {
   const target = () => faces.operations();
-  const routes: Route[] = [
+  return [
     ...consoleRoutes((asking) => (watch.guard.modeFor(asking) === "off" ? watch.guard.apiOff(asking) : null)),
     ...probeRoutes(faces),
     ...sessionRoutes({ ...watch, clock: systemClock, service, version }),
@@ -115,14 +121,16 @@ function allRoutes(
     ...overviewRoutes(faces),
     ...serviceRoutes(faces, (text) => faces.redact(text)),
     ...pipelineRoutes(target),
+    ...destinationRoutes(target),
     ...eventRoutes(target),
+    ...exportRoutes(target),
     ...deadLetterRoutes(target),
+    ...deadLetterChangeRoutes(target),
     editRoute(target),
     ...replayRoutes(target),
     ...keyRoutes(target),
+    openApiRoute(document),
   ];
-  routes.push(openApiRoute(routes, version));
-  return routes;
 }
 
 function bareServer(
@@ -130,7 +138,7 @@ function bareServer(
   redact?: (text: string) => string,
   failed?: AnswerFailed,
 ): FastifyInstance {
-  // Clients that keep their connections must not keep the process.
+  // Idle keep-alive connections must not keep the process running.
   const server = fastify({
     forceCloseConnections: true,
     bodyLimit: BODY_BYTES_MAX,
@@ -139,7 +147,7 @@ function bareServer(
     routerOptions: { maxParamLength: PARAM_CHARACTERS_MAX },
     ...EARLY_REFUSALS,
   });
-  // JSON alone: a form or a text is what another site's page could send without asking.
+  // Accepts JSON only: a page of another site can send a form or plain text without a preflight request.
   server.removeContentTypeParser("text/plain");
   addHeaders(server);
   addRefusals(server, routes, redact, failed);
@@ -159,8 +167,8 @@ async function listen(server: FastifyInstance, host: string, port: number, setti
 function whyNot(error: unknown, host: string, port: number, setting: string): string {
   const code = (error as { readonly code?: string }).code;
   if (code === "EADDRINUSE")
-    return `${setting} ${port} on ${host} is in use: set ${setting} to a free one, or stop what listens there.`;
-  if (code === "EACCES") return `${setting} ${port} needs more rights than this user has: set it to one above 1023.`;
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") return `HOST ${host} is no address of this machine.`;
+    return `${setting} ${port} on ${host} is in use: set ${setting} to a free port, or stop the process that listens there.`;
+  if (code === "EACCES") return `${setting} ${port} needs more rights than this user has: set it to a port above 1023.`;
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") return `HOST ${host} is not an address of this machine.`;
   return `The HTTP server cannot listen on ${host}:${port}: ${reasonOf(error)}.`;
 }

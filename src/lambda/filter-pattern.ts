@@ -1,12 +1,17 @@
 import { RelayError } from "../core/errors.ts";
 import type { StreamRecord } from "./lambda-events.ts";
 
-/** A pattern of an event source mapping: objects down to lists of rules, of which one must hold. */
+/**
+ * A filter pattern of an event source mapping: nested objects with lists of rules at the leaves. One rule of each list
+ * must match.
+ */
 export interface FilterPattern {
   readonly [name: string]: FilterPattern | readonly FilterRule[] | readonly FilterPattern[];
 }
 
-/** `numeric` is for numbers of JSON; those of DynamoDB are texts in a record, so it never holds for them. */
+/**
+ * One rule. `numeric` matches JSON numbers only; DynamoDB's numbers are strings in a record, so it never matches them.
+ */
 export type FilterRule =
   | Scalar
   | { readonly prefix: string }
@@ -18,12 +23,12 @@ export type FilterRule =
 
 type Scalar = string | number | boolean | null;
 
-/** Of AWS. */
+/** The limit of AWS. */
 const PATTERN_LENGTH_MAX = 4_096;
-/** Instead of a name: one of these patterns must hold. */
+/** In place of a name: one of these patterns must match. */
 const ANY_OF = "$or";
 
-/** The records that the relay of this intent type gets: new intents of exactly this type. Throws CONFIG_INVALID. */
+/** The filter of an intent type's relay: new, undelivered intents of exactly this type. Throws CONFIG_INVALID. */
 export function streamFilter(type: string): FilterPattern {
   if (typeof type !== "string" || type === "") throw invalid("a filter needs the name of an intent type");
   const pattern: FilterPattern = {
@@ -31,24 +36,26 @@ export function streamFilter(type: string): FilterPattern {
     dynamodb: {
       NewImage: {
         intent: { M: { type: { S: [type] } } },
-        // The rule has to stand at the value itself: `delivered_at: [{ exists: false }]` holds for every record.
+        // The rule must be at the value itself: `delivered_at: [{ exists: false }]` matches every record.
         delivered_at: { S: [{ exists: false }] },
       },
     },
   };
   if (JSON.stringify(pattern).length > PATTERN_LENGTH_MAX) {
-    throw invalid(`the intent type ${JSON.stringify(type.slice(0, 50))}... is too long for a filter of AWS`);
+    throw invalid(
+      `the intent type ${JSON.stringify(type.slice(0, 50))}... is too long: AWS allows ${PATTERN_LENGTH_MAX} characters in a filter`,
+    );
   }
   return pattern;
 }
 
-/** Whether the event source mapping would hand this record to the function. Throws on a rule that it does not know. */
+/** Whether an event source mapping would pass this record to the function. Throws on an unknown rule. */
 export function matchesFilter(pattern: FilterPattern, record: StreamRecord): boolean {
   return matches(pattern, record);
 }
 
 function matches(pattern: FilterPattern, value: unknown): boolean {
-  // Any element of a list may be the one that is meant.
+  // A list matches if any of its elements does.
   if (Array.isArray(value)) return value.some((element) => matches(pattern, element));
   return Object.entries(pattern).every(([name, wanted]) => {
     if (name === ANY_OF) return (wanted as readonly FilterPattern[]).some((one) => matches(one, value));
@@ -58,7 +65,7 @@ function matches(pattern: FilterPattern, value: unknown): boolean {
   });
 }
 
-/** What rules look at: values, not what has further levels below it. */
+/** The values that rules check: leaves only, no objects. */
 function leavesOf(value: unknown): readonly Scalar[] {
   if (Array.isArray(value)) return value.flatMap(leavesOf);
   return value === undefined || isObject(value) ? [] : [value as Scalar];
@@ -68,7 +75,7 @@ function holds(rule: FilterRule, leaves: readonly Scalar[]): boolean {
   if (!isObject(rule)) return leaves.includes(rule);
   const [[name, wanted] = ["", undefined], ...others] = Object.entries(rule);
   const rules = others.length === 0 ? RULES[name] : undefined;
-  if (rules === undefined) throw invalid(`${JSON.stringify(rule)} is no rule of a filter`);
+  if (rules === undefined) throw invalid(`${JSON.stringify(rule)} is not a known filter rule`);
   return rules(wanted, leaves);
 }
 
@@ -82,12 +89,13 @@ const RULES: Readonly<Record<string, (wanted: unknown, leaves: readonly Scalar[]
   exists: (wanted, leaves) => leaves.length > 0 === wanted,
 };
 
-/** `[">", 0, "<=", 5]`: every pair must hold. */
+/** `[">", 0, "<=", 5]`: every pair must match. */
 function inRange(leaf: number, wanted: unknown): boolean {
   const parts = [wanted].flat();
   for (let at = 0; at < parts.length; at += 2) {
     const [sign, bound] = [COMPARISONS[String(parts[at])], parts[at + 1]];
-    if (sign === undefined || typeof bound !== "number") throw invalid(`${JSON.stringify(wanted)} is no range`);
+    if (sign === undefined || typeof bound !== "number")
+      throw invalid(`${JSON.stringify(wanted)} is not a numeric range`);
     if (!sign(leaf, bound)) return false;
   }
   return true;
@@ -106,5 +114,5 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function invalid(what: string): RelayError {
-  return new RelayError("CONFIG_INVALID", `The filter of a stream: ${what}.`);
+  return new RelayError("CONFIG_INVALID", `Stream filter: ${what}.`);
 }

@@ -16,7 +16,7 @@ function intent(id: string, key: string | null = null): IntentRecord {
   return recordOf({ id: { S: id }, intent: { M: payload }, ...(key === null ? {} : { key: { S: key } }) });
 }
 
-/** A delivery to a publisher that answers as told, and what was sent and written down. */
+/** A delivery to a scripted publisher, with what was sent and recorded. */
 function stage(
   answer: (id: string, round: number) => Outcome | null | "never",
   keyOrderInBatch: boolean,
@@ -114,7 +114,7 @@ describe("the rounds of a delivery", () => {
     );
   });
 
-  test("D5 a publisher that does not stop when it is told to is not waited for", async () => {
+  test("D5 a publisher that ignores the abort is not waited for", async () => {
     const { deliver, settled } = stage((id) => (id === "a" ? delivered : "never"), true, 100);
     assert.deepEqual(await deliver([intent("a"), intent("b")]), isDone);
     assert.deepEqual(

@@ -24,9 +24,9 @@ interface DeliveryOptions {
   readonly random: Random;
 }
 
-/** Rounds in which the destination took nothing and refused nothing. */
+/** Publishes without any outcome for an event, after which the rest waits for the next call. */
 const IDLE_ROUNDS_MAX = 3;
-/** For a publisher to tell what it knows when it is given up. */
+/** How long an aborted publisher has to report the outcomes it knows. */
 const GRACE_MS = 250;
 
 interface Entry {
@@ -34,11 +34,11 @@ interface Entry {
   readonly message: Message;
 }
 
-/** The ids of intents that are not done with. */
+/** The ids of intents that are not finished. */
 interface Undone {
-  /** Nothing could be written down of them; they may have arrived. */
+  /** Their outcome could not be recorded; they may have arrived. */
   readonly unsettled: ReadonlySet<string>;
-  /** There was no time for them. */
+  /** There was no time to send them. */
   readonly untried: ReadonlySet<string>;
 }
 
@@ -46,11 +46,11 @@ interface Undone {
 interface Run {
   readonly time: TimeLeft;
   readonly unsettled: Set<string>;
-  /** Why they are, each reason once. */
+  /** Why they are unsettled, each reason once. */
   readonly errors: Map<string, unknown>;
 }
 
-/** Sends intents and writes down what became of each. */
+/** Sends intents and records their outcomes. */
 export class IntentDelivery {
   readonly #options: DeliveryOptions;
 
@@ -58,7 +58,7 @@ export class IntentDelivery {
     this.#options = options;
   }
 
-  /** Throws when the destination's client cannot be loaded; nothing was sent then. */
+  /** Throws when the destination's client cannot be loaded; then nothing was sent. */
   async deliver(records: readonly IntentRecord[], time: TimeLeft): Promise<Undone> {
     const run: Run = { time, unsettled: new Set(), errors: new Map() };
     if (records.length === 0) return { unsettled: run.unsettled, untried: new Set() };
@@ -72,17 +72,17 @@ export class IntentDelivery {
       idleRounds = left.length === waiting.length ? idleRounds + 1 : 0;
       waiting = left;
     }
-    return { unsettled: this.#tell(run), untried: new Set(waiting.map(({ record }) => record.id)) };
+    return { unsettled: this.#reportUnsettled(run), untried: new Set(waiting.map(({ record }) => record.id)) };
   }
 
-  /** Makes a dead letter of an intent without sending it. */
-  async bury(record: IntentRecord, reason: string, time: TimeLeft): Promise<void> {
+  /** Moves an intent to the dead letters without sending it. */
+  async deadLetter(record: IntentRecord, reason: string, time: TimeLeft): Promise<void> {
     const run: Run = { time, unsettled: new Set(), errors: new Map() };
     await this.#settle(run, record, null, rejected(reason, { errorType: "CRASH_POISON" }), 0);
-    this.#tell(run);
+    this.#reportUnsettled(run);
   }
 
-  #tell({ errors, unsettled }: Run): ReadonlySet<string> {
+  #reportUnsettled({ errors, unsettled }: Run): ReadonlySet<string> {
     for (const error of errors.values()) this.#options.reports.unsettled(error);
     return unsettled;
   }
@@ -96,14 +96,15 @@ export class IntentDelivery {
         const message = messageOf(this.#options.route, record, publisher.capabilities.attributePrefix);
         pending.push({ record, message });
       } catch (error) {
-        const reason = record.fault === null ? `It could not be translated: ${reasonOf(error)}` : reasonOf(error);
+        const reason =
+          record.fault === null ? `The intent could not be turned into a message: ${reasonOf(error)}` : reasonOf(error);
         faulty.push({ record, failed: rejected(reason, { error }) });
       }
     }
     return { pending, faulty };
   }
 
-  /** One publish. Returns what is still to be sent, in its order. */
+  /** One publish. Returns the entries that still have to be sent, in order. */
   async #round(run: Run, publisher: Publisher, waiting: readonly Entry[]): Promise<readonly Entry[]> {
     const { batchSize, clock } = this.#options;
     const isOrdered = publisher.capabilities.keyOrderInBatch;
@@ -114,7 +115,8 @@ export class IntentDelivery {
     const done = new Set<Entry>();
     const settling = batch.map(async (entry, index) => {
       const outcome = outcomes[index]!;
-      // Not sent, because one of its key before it failed: that one waits for its retry, this one goes on.
+      // Not sent, because an earlier intent of its key failed. That one waits for its retry; this one is sent in the
+      // next round.
       if (outcome.kind === "skipped") return;
       done.add(entry);
       await this.#settle(run, entry.record, entry.message.topic, outcome, durationMs);
@@ -127,7 +129,7 @@ export class IntentDelivery {
     const outcomes: (Outcome | undefined)[] = batch.map(() => undefined);
     const giveUp = new AbortController();
     const isDone = new AbortController();
-    let unknown = retry("The destination did not say what became of it", { scope: "destination" });
+    let unknown = retry("The destination reported no outcome for this intent", { scope: "destination" });
     try {
       const messages = batch.map(({ message }) => message);
       const report = (index: number, outcome: Outcome) => {
@@ -143,7 +145,7 @@ export class IntentDelivery {
     return outcomes.map((outcome) => outcome ?? unknown);
   }
 
-  /** Gives a publish up when its time is over, and does not wait for one that goes on all the same. */
+  /** Aborts a publish when its time is over, and does not wait for a publisher that ignores the abort. */
   async #limit(timeoutMs: number, giveUp: AbortController, done: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     await clock.sleep(timeoutMs, done);
@@ -153,7 +155,7 @@ export class IntentDelivery {
     if (!done.aborted) throw new RelayError("PUBLISH_UNKNOWN", "The destination did not answer in time.");
   }
 
-  /** Writes down what became of an intent, and tells it. */
+  /** Records the outcome of an intent and reports it. */
   async #settle(
     run: Run,
     record: IntentRecord,
@@ -193,7 +195,10 @@ export class IntentDelivery {
   }
 }
 
-/** For destinations that would take the next of a key although they refused the one before it. */
+/**
+ * At most one entry per key, for destinations that could accept a later event of a key after they refused an earlier
+ * one.
+ */
 function oneOfEachKey(waiting: readonly Entry[], limit: number): readonly Entry[] {
   const keys = new Set<string>();
   return waiting

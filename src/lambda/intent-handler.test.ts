@@ -10,12 +10,12 @@ import { schedule } from "../core/retry-policy.ts";
 import { createTables } from "../dynamodb/create-tables.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "../dynamodb/dynamodb-outbox.ts";
 import type { Item, NewIntent } from "../dynamodb/intent-record.ts";
+import { insertRecord, lambdaRecord } from "../dynamodb-runner/lambda-record.ts";
 import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
 import { defineIntentRelay, type IntentRelay } from "../routing/intent-relay.ts";
 import { matchesFilter, streamFilter } from "./filter-pattern.ts";
 import { type IntentHandler, type IntentHandlerOptions, intentHandler } from "./intent-handler.ts";
 import type { StreamRecord } from "./lambda-events.ts";
-import { insertRecord, lambdaRecord } from "./local/lambda-record.ts";
 
 const place = { region: "eu-central-1", credentials: { accessKeyId: "local", secretAccessKey: "local" } };
 const TYPE = "NotifyUser";
@@ -100,7 +100,7 @@ const failuresOf = (records: readonly StreamRecord[]) => ({
   batchItemFailures: records.map(({ dynamodb: change }) => ({ itemIdentifier: change!.SequenceNumber! })),
 });
 const none = failuresOf([]);
-const told = (name: TechnicalEventName) => events.filter((event) => event.name === name);
+const reported = (name: TechnicalEventName) => events.filter((event) => event.name === name);
 
 /** The ids that arrived, of these, in their order. */
 function arrived(records: readonly StreamRecord[]): string[] {
@@ -115,8 +115,8 @@ async function stateOf(record: StreamRecord) {
   return (await outbox.read([idOf(record)])).get(idOf(record)) ?? null;
 }
 
-describe("what the stream tells is relayed", () => {
-  test("D2 D3 D4 D6 D8 each intent arrives with its key, is marked after the answer, and is told of", async () => {
+describe("records of the stream are relayed", () => {
+  test("D2 D3 D4 D6 D8 each intent arrives with its key, is marked after the answer, and is reported", async () => {
     const records = await intend({ key: "k", correlationId: "c-1" }, { payload: "8" });
     assert.deepEqual(await handlerOf()({ Records: records }, context()), none);
     assert.deepEqual(arrived(records).sort(), records.map(idOf).sort());
@@ -125,7 +125,7 @@ describe("what the stream tells is relayed", () => {
     assert.deepEqual(JSON.parse(arrival.body.toString()), { user: 7, idempotency_key: id });
     assert.deepEqual([arrival.headers["event-id"], arrival.headers["correlation-id"]], [id, "c-1"]);
     assert.ok((await stateOf(records[0]!))!.deliveredAt);
-    const relayed = told("IntentRelayed").find((event) => "recordId" in event && event.recordId === id);
+    const relayed = reported("IntentRelayed").find((event) => "recordId" in event && event.recordId === id);
     const { durationMs, timestamp, ...rest } = relayed as Extract<TechnicalEvent, { name: "IntentRelayed" }>;
     const about = { recordId: id, intentType: TYPE, target: TYPE, key: "k", correlationId: "c-1", attempt: 1 };
     assert.deepEqual(rest, { name: "IntentRelayed", pipeline: `${outbox.table}->http`, ...about });
@@ -158,7 +158,7 @@ describe("what the stream tells is relayed", () => {
     assert.equal(arrived(records).length, 2);
   });
 
-  test("D2 changes and removals are nobody's business; an intent that is gone is passed over", async () => {
+  test("D2 changes and removals are ignored; a deleted intent is skipped", async () => {
     const [record] = await intend({});
     const changed = { ...record!, eventName: "MODIFY" };
     const gone = inserted({ id: { S: "gone" }, intent: { M: { type: { S: TYPE }, payload: { S: "1" } } } });
@@ -166,7 +166,7 @@ describe("what the stream tells is relayed", () => {
     assert.deepEqual([arrived([record!, gone]), events], [[], []]);
   });
 
-  test("D2 D6 a record of another type or shape is told of and never in the way of the others", async () => {
+  test("D2 D6 a record of another type or shape is reported and does not block the others", async () => {
     const put = (Item: Item) => client.send(new PutItemCommand({ TableName: outbox.table, Item }));
     const odd: Item = { id: { S: `odd-${tables}` }, note: { S: "no intent" } };
     await put(odd);
@@ -175,11 +175,11 @@ describe("what the stream tells is relayed", () => {
     const Records = [noId, {}, other!, inserted(odd), right!];
     assert.deepEqual(await handlerOf()({ Records }, context()), none);
     assert.deepEqual(arrived([right!, other!]), [idOf(right!)]);
-    const mismatches = told("RelayMismatch").map((event) => "recordId" in event && event.recordId);
+    const mismatches = reported("RelayMismatch").map((event) => "recordId" in event && event.recordId);
     assert.deepEqual(mismatches, [null, null, idOf(other!)]);
     assert.equal((await stateOf(other!))!.attemptCount, 0);
     const letter = (await outbox.deadLetterOf(odd.id!.S!))!;
-    assert.match(letter.lastError!, /`intent` is no map .*EVENT_UNREADABLE/);
+    assert.match(letter.lastError!, /`intent` is not a map .*EVENT_UNREADABLE/);
     assert.deepEqual(letter.item.note, { S: "no intent" });
   });
 
@@ -202,9 +202,9 @@ describe("what fails", () => {
     assert.match(state.lastError!, /500/);
     const waitMs = Date.parse(state.retryAt!) - before;
     assert.ok(waitMs >= 30_000 && waitMs < 60_000, `${waitMs}`);
-    const [failed] = told("IntentRelayFailed") as Extract<TechnicalEvent, { name: "IntentRelayFailed" }>[];
+    const [failed] = reported("IntentRelayFailed") as Extract<TechnicalEvent, { name: "IntentRelayFailed" }>[];
     assert.deepEqual([failed!.recordId, failed!.attempt, failed!.retryInMs], [idOf(bad!), 1, 30_000]);
-    // The sweep's business from now on, however often the stream tells it.
+    // From now on only the sweep sends it, however often the stream delivers it.
     events = [];
     await handler({ Records: [bad!] }, context());
     await handler(SWEEP, context());
@@ -218,7 +218,7 @@ describe("what fails", () => {
     await handler(SWEEP, context());
     await handler(SWEEP, context());
     assert.deepEqual(
-      told("IntentRelayFailed").map((event) => "attempt" in event && event.attempt),
+      reported("IntentRelayFailed").map((event) => "attempt" in event && event.attempt),
       [1, 2, 3],
     );
     const letter = (await outbox.deadLetterOf(idOf(record!)))!;
@@ -227,7 +227,7 @@ describe("what fails", () => {
       [1, 2, 3],
     );
     assert.deepEqual([letter.attemptCount, letter.payload.toString(), letter.key], [3, "7", "k"]);
-    const [dead] = told("IntentDeadLettered") as Extract<TechnicalEvent, { name: "IntentDeadLettered" }>[];
+    const [dead] = reported("IntentDeadLettered") as Extract<TechnicalEvent, { name: "IntentDeadLettered" }>[];
     assert.deepEqual([dead!.recordId, dead!.attempt, dead!.errors.length], [idOf(record!), 3, 3]);
     const metrics = lines.mock.calls.map(({ arguments: [line] }) => JSON.parse(String(line)));
     assert.deepEqual(
@@ -251,7 +251,7 @@ describe("what fails", () => {
     assert.deepEqual(await handlerOf()({ Records: records }, context()), none);
     const letters = await Promise.all(records.map((record) => outbox.deadLetterOf(idOf(record))));
     assert.match(letters[0]!.lastError!, /422/);
-    assert.match(letters[1]!.lastError!, /could not be translated/);
+    assert.match(letters[1]!.lastError!, /could not be turned into a message/);
     assert.deepEqual([letters[2], arrived(records)], [null, [idOf(records[2]!)]]);
   });
 
@@ -259,7 +259,7 @@ describe("what fails", () => {
     const records = await intend({}, {});
     const handler = handlerOf({ target: { url: "http://127.0.0.1:9/closed" } });
     assert.deepEqual(await handler({ Records: records }, context()), none);
-    const failed = told("IntentRelayFailed") as Extract<TechnicalEvent, { name: "IntentRelayFailed" }>[];
+    const failed = reported("IntentRelayFailed") as Extract<TechnicalEvent, { name: "IntentRelayFailed" }>[];
     assert.deepEqual(
       failed.map(({ scope }) => scope),
       ["destination", "destination"],
@@ -268,7 +268,7 @@ describe("what fails", () => {
   });
 });
 
-describe("the batch is told what has to come again", () => {
+describe("the response names the records to deliver again", () => {
   test("D4 what was sent and could not be marked comes again; what was marked is not sent twice", async () => {
     const records = await intend({}, {}, {});
     const broken = idOf(records[1]!);
@@ -278,8 +278,8 @@ describe("the batch is told what has to come again", () => {
     };
     const answer = await handlerOf({}, { outbox: { ...outbox, markDelivered } })({ Records: records }, context());
     assert.deepEqual(answer, failuresOf([records[1]!]));
-    assert.equal(told("SettleDelayed").length, 1);
-    // AWS goes back to that record and tells everything behind it once more.
+    assert.equal(reported("SettleDelayed").length, 1);
+    // AWS delivers that record and everything after it once more.
     assert.deepEqual(await handlerOf()({ Records: records.slice(1) }, context()), none);
     assert.deepEqual(arrived(records).sort(), [...records.map(idOf), broken].sort());
   });
@@ -322,13 +322,13 @@ describe("the sweep", () => {
     const sweeps = [handlerOf(), handlerOf(), handlerOf()].map((handler) =>
       handler({ source: "aws.events" }, context()),
     );
-    // And the stream tells them late.
+    // And the stream delivers them late.
     const late = handlerOf()({ Records: records }, context());
     assert.deepEqual(await Promise.all([...sweeps, late]), [none, none, none, none]);
     assert.deepEqual(arrived(records).sort(), [...ids].sort());
   });
 
-  test("D5 what ends the function each time it is taken up is a dead letter", async () => {
+  test("D5 an intent that kills the function each time becomes a dead letter", async () => {
     const overdue = dynamodbOutbox({ client, ...namesOf(outbox), sweepAfterMs: 0 });
     const [poison, other] = await overdue.write([
       { type: TYPE, payload: "7" },
@@ -340,7 +340,7 @@ describe("the sweep", () => {
       await outbox.claim([poison!], { nowIso, dueBeforeIso: nowIso, untilIso: nowIso });
     }
     await handlerOf()(SWEEP, context());
-    assert.match((await outbox.deadLetterOf(poison!))!.lastError!, /taken up 4 times/);
+    assert.match((await outbox.deadLetterOf(poison!))!.lastError!, /died 4 times/);
     assert.ok((await outbox.read([other!])).get(other!)!.deliveredAt);
   });
 });
@@ -351,14 +351,14 @@ function namesOf({ deadLetterTable, table }: DynamoDbOutbox) {
 
 describe("a handler that cannot work says so at once", () => {
   for (const [text, changes, env] of [
-    ["target.url begins with", { target: { url: "ftp://host" } }, {}],
+    ["target.url starts with", { target: { url: "ftp://host" } }, {}],
     ["kafka", { target: { destination: "kafka" } }, {}],
     ["exactly-once", {}, { DELIVERY: "exactly-once" }],
     ['write "skip"', { onExhausted: "park" }, {}],
   ] satisfies [string, Partial<IntentRelay>, Record<string, string>][]) {
     test(`D2 ${JSON.stringify({ ...changes, ...env })} is refused with what to do`, () => {
-      const isTold = (error: unknown) => (error as Error).message.includes(text);
-      assert.throws(() => intentHandler(relay(changes), { outbox, env }), isTold);
+      const isReported = (error: unknown) => (error as Error).message.includes(text);
+      assert.throws(() => intentHandler(relay(changes), { outbox, env }), isReported);
     });
   }
 

@@ -13,34 +13,36 @@ import { relayDestination } from "./relay-destination.ts";
 import { sweep } from "./sweep.ts";
 import { TimeLeft } from "./time-left.ts";
 
+/** Options of `intentHandler`. */
 export interface IntentHandlerOptions {
-  /** Absent: the tables that the environment names in DYNAMODB_OUTBOX and DYNAMODB_DEAD_LETTERS. */
+  /** Default: the tables named by DYNAMODB_OUTBOX and DYNAMODB_DEAD_LETTERS in the environment. */
   readonly outbox?: DynamoDbOutbox;
-  /** Settings of the destination. Absent: the process's own. */
+  /** The environment with the destination's settings. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Gets every technical event. Absent: one line of JSON each on standard output. */
+  /** Called with every technical event. Default: writes one line of JSON each to standard output. */
   readonly report?: ReportEvent;
-  /** Gets the lines that are CloudWatch's metric of dead letters. Absent: standard output. */
+  /** Called with the lines of CloudWatch's dead-letter metric. Default: writes them to standard output. */
   readonly metricLine?: (line: string) => void;
-  /** Intents in one publish. */
+  /** The maximum number of intents per publish. */
   readonly batchSize?: number;
 }
 
+/** A Lambda handler of one intent type. */
 export interface IntentHandler {
   (event: IntentEvent, context: LambdaContext): Promise<BatchResponse>;
-  /** The one intent type that it relays. */
+  /** The intent type that it relays. */
   readonly type: string;
-  /** Of its destination, `host:port` each. */
+  /** The destination's addresses, `host:port` each. */
   readonly addresses: readonly string[];
-  /** Lets go of the destination and the database. A function of AWS is never told to. */
+  /** Closes the connections to the destination and the database. AWS itself never calls it. */
   close(): Promise<void>;
 }
 
 const BATCH_SIZE = 100;
 
 /**
- * A Lambda handler that relays one intent type: what the outbox's stream tells, and on its schedule what is due. Opens
- * nothing before its first call, and then once per container. Throws CONFIG_INVALID or ConfigProblems at once.
+ * Creates a Lambda handler that relays one intent type: new intents from the outbox's stream, and due intents on a
+ * schedule. Opens connections at the first call, once per container. Throws CONFIG_INVALID or ConfigProblems at once.
  */
 export function intentHandler(relay: IntentRelay, options: IntentHandlerOptions = {}): IntentHandler {
   const { type, ...checked } = defineIntentRelay(relay);
@@ -75,22 +77,22 @@ export function intentHandler(relay: IntentRelay, options: IntentHandlerOptions 
     clock: systemClock,
     random: systemRandom,
   });
-  const world = { type, outbox, delivery, reports, clock: systemClock };
+  const handlerContext = { type, outbox, delivery, reports, clock: systemClock };
 
   async function handle(event: IntentEvent, context: LambdaContext): Promise<BatchResponse> {
     const time = new TimeLeft(systemClock, context, destination.publishMs);
     try {
       if (event !== null && typeof event === "object" && "Records" in event && Array.isArray(event.Records)) {
-        return await relayBatch(world, event.Records, time);
+        return await relayBatch(handlerContext, event.Records, time);
       }
-      if (isSweep(event)) return await sweep(world, time);
+      if (isSweep(event)) return await sweep(handlerContext, time);
     } finally {
-      // What is told is worth less than the answer.
+      // A report that is too slow must not cost the response.
       await time.within(reports.flush()).catch(() => {});
     }
     throw new RelayError(
       "CONFIG_INVALID",
-      `The relay of ${JSON.stringify(type)} was called with something else than records of a DynamoDB stream or a schedule.`,
+      `The relay of ${JSON.stringify(type)} was called with an event that is neither a DynamoDB stream batch nor a schedule: check the function's triggers.`,
     );
   }
 
@@ -117,9 +119,12 @@ function outboxOf(env: Readonly<Record<string, string | undefined>>): DynamoDbOu
   return dynamodbOutbox({ ...(table ? { table } : {}), ...(deadLetterTable ? { deadLetterTable } : {}) });
 }
 
-/** A stream goes on, so later intents of a key cannot wait for one that failed. */
+/** A stream continues after a failed intent, so later intents of its key cannot wait. */
 function refuseParking({ onExhausted = "skip", type }: IntentRelay): void {
   if (onExhausted === "skip") return;
-  const what = `The relay of ${JSON.stringify(type)} says onExhausted: ${JSON.stringify(onExhausted)}`;
-  throw new RelayError("CONFIG_INVALID", `${what}; from DynamoDB later intents of a key never wait: write "skip".`);
+  const what = `The relay of ${JSON.stringify(type)} has onExhausted: ${JSON.stringify(onExhausted)}`;
+  throw new RelayError(
+    "CONFIG_INVALID",
+    `${what}; with DynamoDB, later intents of a key cannot wait for a failed one: write "skip".`,
+  );
 }

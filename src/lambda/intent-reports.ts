@@ -3,23 +3,25 @@ import { codeOf, reasonOf, stackOf } from "../core/errors.ts";
 import { errorTypeOf, type Failed } from "../core/outcome.ts";
 import type { IntentRecord } from "../dynamodb/intent-record.ts";
 import type { TechnicalEvent, TechnicalEventMap, TechnicalEventName } from "../ports/technical-events.ts";
-import { redactor } from "../telemetry/redaction.ts";
+import { redactor } from "../telemetry/logs/redaction.ts";
 
+/** Receives technical events. */
 export type ReportEvent = (event: TechnicalEvent) => void | Promise<void>;
 
 interface ReportsOptions {
-  /** The one of this function. */
+  /** The intent type of this function. */
   readonly intentType: string;
   readonly pipeline: string;
-  /** Where an intent without a message was to go. */
+  /** The target to report for an intent that has no message. */
   readonly target: string;
   readonly clock: Clock;
   readonly secrets: readonly string[];
   readonly report: ReportEvent | undefined;
-  /** Absent: standard output, where CloudWatch finds it. */
+  /** Default: standard output, which CloudWatch reads. */
   readonly metricLine?: ((line: string) => void) | undefined;
 }
 
+/** A failure that counts as an attempt. */
 export type EventFailure = Exclude<Failed, { kind: "skipped" }>;
 
 /** One attempt to deliver an intent. */
@@ -28,7 +30,7 @@ export interface Attempt {
   readonly durationMs: number;
 }
 
-/** Tells what becomes of intents: technical events, and CloudWatch's metric of dead letters. */
+/** Reports the outcomes of intents: technical events, and CloudWatch's dead-letter metric. */
 export class IntentReports {
   readonly #options: ReportsOptions;
   readonly #report: ReportEvent;
@@ -46,9 +48,9 @@ export class IntentReports {
 
   failed(record: IntentRecord, { durationMs, topic }: Attempt, failed: EventFailure, retryInMs: number | null): void {
     const { error, reason, scope } = failed;
-    const told = { reason, scope, errorType: errorTypeOf(failed), stack: stackOf(error), retryInMs };
+    const failure = { reason, scope, errorType: errorTypeOf(failed), stack: stackOf(error), retryInMs };
     const attempt = record.attemptCount + 1;
-    this.#emit("IntentRelayFailed", { ...this.#about(record, topic), durationMs, attempt, ...told });
+    this.#emit("IntentRelayFailed", { ...this.#about(record, topic), durationMs, attempt, ...failure });
   }
 
   deadLettered(record: IntentRecord, topic: string | null, reason: string): void {
@@ -61,7 +63,7 @@ export class IntentReports {
     this.countDeadLetters(1);
   }
 
-  /** Nothing was sent: the record is another relay's, or none at all. */
+  /** Nothing was sent: the record belongs to another relay or is not an intent. */
   mismatch(intentType: string, recordId: string | null): void {
     this.#emit("RelayMismatch", { pipeline: this.#options.pipeline, intentType, count: 1, recordId });
   }
@@ -70,7 +72,7 @@ export class IntentReports {
     this.#emit("EventVanished", { pipeline: this.#options.pipeline, recordId: id });
   }
 
-  /** What became of intents could not be written down; they come again. */
+  /** The outcomes of intents could not be recorded; AWS delivers them again. */
   unsettled(error: unknown): void {
     const reason = reasonOf(error);
     const code = codeOf(error, reason) ?? "DATABASE_REFUSED";
@@ -78,7 +80,7 @@ export class IntentReports {
     this.#emit("SettleDelayed", { pipeline: this.#options.pipeline, lane: 0, code, tries: 1, reason, stack });
   }
 
-  /** A line of this form is a metric by itself; whoever gets the events has no say in it. */
+  /** CloudWatch turns a line of this form into a metric, so it is always written, also with a custom `report`. */
   countDeadLetters(count: number): void {
     const { clock, intentType } = this.#options;
     const metric = {
@@ -92,7 +94,7 @@ export class IntentReports {
     else this.#options.metricLine(line);
   }
 
-  /** What is told asynchronously has to be told before the function is frozen. */
+  /** Waits for asynchronous reports: AWS freezes the function after its response. */
   async flush(): Promise<void> {
     await Promise.all(this.#pending);
   }
@@ -102,14 +104,14 @@ export class IntentReports {
     return { pipeline, recordId: id, intentType: type, target: topic ?? target, key, correlationId };
   }
 
-  /** A listener that fails never disturbs the delivery. */
+  /** A listener that fails never affects the delivery. */
   #emit<Name extends TechnicalEventName>(name: Name, event: TechnicalEventMap[Name]): void {
-    const told = { name, timestamp: this.#options.clock.wallMs(), ...event } as unknown as TechnicalEvent;
-    const telling = (async () => this.#report(told))().catch((error: unknown) => {
+    const technicalEvent = { name, timestamp: this.#options.clock.wallMs(), ...event } as unknown as TechnicalEvent;
+    const reporting = (async () => this.#report(technicalEvent))().catch((error: unknown) => {
       console.error(JSON.stringify({ event: "ReportFailed", reason: reasonOf(error) }));
     });
-    this.#pending.add(telling);
-    void telling.finally(() => this.#pending.delete(telling));
+    this.#pending.add(reporting);
+    void reporting.finally(() => this.#pending.delete(reporting));
   }
 }
 

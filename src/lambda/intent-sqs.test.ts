@@ -6,8 +6,8 @@ import { type ElasticMq, SQS_ENVIRONMENT, startElasticMq } from "../../test/serv
 import { RelayError } from "../core/errors.ts";
 import { createTables } from "../dynamodb/create-tables.ts";
 import { dynamodbOutbox } from "../dynamodb/dynamodb-outbox.ts";
+import { insertRecord } from "../dynamodb-runner/lambda-record.ts";
 import { intentHandler } from "./intent-handler.ts";
-import { insertRecord } from "./local/lambda-record.ts";
 
 let dynamodb: DynamoDb;
 let sqs: ElasticMq;

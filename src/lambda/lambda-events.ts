@@ -1,7 +1,7 @@
-/** An attribute in the JSON that a function is given; binary ones are base64. */
+/** An attribute in the JSON that AWS passes to a function; bytes are base64. */
 export type StreamAttribute = Readonly<Record<string, unknown>>;
 
-/** A record of a DynamoDB stream, as far as it matters here. */
+/** A record of a DynamoDB stream, with the fields that are read. */
 export interface StreamRecord {
   readonly eventName?: string | undefined;
   readonly eventSource?: string | undefined;
@@ -16,17 +16,18 @@ export interface StreamRecord {
     | undefined;
 }
 
-/** What a function is called with: records of the stream, or the schedule's call to sweep. */
+/** The event of a call: stream records, or the schedule's request to sweep. */
 export type IntentEvent =
   | { readonly Records: readonly StreamRecord[] }
   | { readonly source: string }
   | { readonly "outbox-relay": "sweep" };
 
+/** The part of the Lambda context that is used. */
 export interface LambdaContext {
   getRemainingTimeInMillis(): number;
 }
 
-/** The stream goes on behind the lowest of these; empty: all of them are done. */
+/** AWS delivers the batch again from the lowest of these; empty: all records are done. */
 export interface BatchResponse {
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
 }

@@ -7,8 +7,8 @@ import type { BatchResponse, StreamRecord } from "./lambda-events.ts";
 import { checkOrigin, readBatch } from "./stream-batch.ts";
 import type { TimeLeft } from "./time-left.ts";
 
-/** What one function works with. */
-export interface HandlerWorld {
+/** The parts of one function. */
+export interface HandlerContext {
   readonly type: string;
   readonly outbox: DynamoDbOutbox;
   readonly delivery: IntentDelivery;
@@ -16,43 +16,43 @@ export interface HandlerWorld {
   readonly clock: Clock;
 }
 
-/** How much longer than this call a claim lasts: clocks differ. */
+/** How much longer than this call a claim lasts, because clocks differ. */
 const CLAIM_MARGIN_MS = 5_000;
 
 /**
- * Relays what the stream tells. Only what could not be written down is a failure of the batch: AWS goes back to the
- * first of these, and those behind it that are delivered already are not sent again. Throws when the records are none of
- * this outbox.
+ * Relays the records of the stream. Only an intent whose outcome could not be recorded fails in the batch: AWS delivers
+ * again from the first of these, and later intents that are already delivered are not sent again. Throws when the
+ * records are not from this outbox.
  */
 export async function relayBatch(
-  world: HandlerWorld,
+  context: HandlerContext,
   records: readonly StreamRecord[],
   time: TimeLeft,
 ): Promise<BatchResponse> {
-  const { outbox, reports, type } = world;
+  const { outbox, reports, type } = context;
   checkOrigin(records, outbox.table);
-  const { intents, strangers } = readBatch(records, type);
-  for (const stranger of strangers) reports.mismatch(stranger.type, stranger.id);
-  const undone = await relayNew(world, [...intents.keys()], time);
+  const { intents, mismatches } = readBatch(records, type);
+  for (const mismatch of mismatches) reports.mismatch(mismatch.type, mismatch.id);
+  const undone = await relayNew(context, [...intents.keys()], time);
   const failed = new Set(undone.flatMap((id) => intents.get(id)?.sequenceNumbers ?? []));
   return { batchItemFailures: [...failed].map((itemIdentifier) => ({ itemIdentifier })) };
 }
 
-/** Returns the ids of those that have to come again. */
-async function relayNew(world: HandlerWorld, ids: readonly string[], time: TimeLeft): Promise<readonly string[]> {
-  const { delivery, outbox, reports } = world;
+/** Returns the ids of intents that AWS must deliver again. */
+async function relayNew(context: HandlerContext, ids: readonly string[], time: TimeLeft): Promise<readonly string[]> {
+  const { delivery, outbox, reports } = context;
   let chosen: Chosen;
   try {
     const current = await time.within(outbox.read(ids));
     const found = ids.flatMap((id) => current.get(id) ?? []);
-    chosen = await choose(world, found, time);
+    chosen = await choose(context, found, time);
   } catch (error) {
     reports.unsettled(error);
     return ids;
   }
   const { unsettled, untried } = await delivery.deliver(chosen.records, time);
   await release(
-    world,
+    context,
     [...untried].filter((id) => chosen.claimed.has(id)),
     time,
   );
@@ -60,14 +60,14 @@ async function relayNew(world: HandlerWorld, ids: readonly string[], time: TimeL
 }
 
 interface Chosen {
-  /** To be sent now, in the order of the stream. */
+  /** The intents to send now, in the order of the stream. */
   readonly records: readonly IntentRecord[];
-  /** Those of them that no sweep may take up meanwhile. */
+  /** Those of them that are claimed, so that no sweep sends them at the same time. */
   readonly claimed: ReadonlySet<string>;
 }
 
-async function choose(world: HandlerWorld, records: readonly IntentRecord[], time: TimeLeft): Promise<Chosen> {
-  const { clock, outbox, reports, type } = world;
+async function choose(context: HandlerContext, records: readonly IntentRecord[], time: TimeLeft): Promise<Chosen> {
+  const { clock, outbox, reports, type } = context;
   const claim = claimOf(clock, time);
   const wanted = records.filter((record) => {
     if (record.deliveredAt !== null) return false;
@@ -75,11 +75,11 @@ async function choose(world: HandlerWorld, records: readonly IntentRecord[], tim
       reports.mismatch(record.type, record.id);
       return false;
     }
-    // What failed before waits for the sweep; what a sweep has in hand is not sent beside it.
+    // An intent that failed before waits for the sweep, and one that a sweep has claimed is not sent twice.
     const isWaiting = record.attemptCount > 0 && record.retryAt !== null;
     return !isWaiting && (record.claimedUntil === null || record.claimedUntil <= claim.nowIso);
   });
-  // A sweep could take up so late ones while they are being sent here.
+  // Claim intents that are already due, because a sweep could send them at the same time.
   const late = wanted.filter(({ retryAt }) => retryAt !== null && retryAt <= claim.untilIso).map(({ id }) => id);
   const got = await time.within(outbox.claim(late, { ...claim, dueBeforeIso: claim.untilIso }));
   const claimed = new Set(got.map(({ id }) => id));
@@ -87,12 +87,12 @@ async function choose(world: HandlerWorld, records: readonly IntentRecord[], tim
   return { records: wanted.filter(({ id }) => !others.has(id)), claimed };
 }
 
-/** Lets go of what there was no time for. If that fails, it becomes due by itself a little later. */
-export async function release({ outbox }: HandlerWorld, ids: readonly string[], time: TimeLeft): Promise<void> {
+/** Releases intents that there was no time for. If that fails, they become due when the claim expires. */
+export async function release({ outbox }: HandlerContext, ids: readonly string[], time: TimeLeft): Promise<void> {
   if (ids.length > 0) await time.within(outbox.release(ids)).catch(() => {});
 }
 
-/** A claim that outlives this call, in case that the function dies with it. */
+/** A claim that outlasts this call, in case the function dies. */
 export function claimOf(clock: Clock, time: TimeLeft): { readonly nowIso: string; readonly untilIso: string } {
   const now = clock.wallMs();
   const until = now + time.writeMs + CLAIM_MARGIN_MS;

@@ -1,29 +1,29 @@
-import { secretsInAddress } from "../config/address-secrets.ts";
-import { ConfigProblems } from "../config/config-problems.ts";
-import { destinationConfig } from "../config/destination-config.ts";
+import { destinationConfig } from "../config/destinations/destination-config.ts";
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
-import { destinationsConfig } from "../config/destinations-config.ts";
+import { destinationsConfig } from "../config/destinations/destinations-config.ts";
 import { publishMsOf } from "../config/lease-timing.ts";
-import { readSettings } from "../config/read-settings.ts";
-import type { Settings } from "../config/settings.ts";
+import { secretsInAddress } from "../config/reading/address-secrets.ts";
+import { ConfigProblems } from "../config/reading/config-problems.ts";
+import { readSettings } from "../config/reading/read-settings.ts";
+import type { Settings } from "../config/settings/settings.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { IntentRelay } from "../routing/intent-relay.ts";
 
-/** Where the one relay of a function sends to. */
+/** The destination of a function's relay. */
 interface RelayDestination {
   readonly name: string;
-  /** `host:port` each; empty where nobody can be asked. */
+  /** `host:port` each; empty when the address depends on the event. */
   readonly addresses: readonly string[];
-  /** A publish is given up after this time. */
+  /** A publish is aborted after this time. */
   readonly publishMs: number;
-  /** What no line may show. */
+  /** Secrets that no log line may show. */
   readonly secrets: readonly string[];
   open(): Promise<Publisher>;
 }
 
 /**
- * The target's address, with what the environment says of its kind (`KAFKA_USERNAME`, `HTTP_HEADERS` and the like); a
- * target that is only named is looked up there too. Throws ConfigProblems.
+ * Resolves the relay's target. The environment adds settings of its kind (`KAFKA_USERNAME`, `HTTP_HEADERS` and the
+ * like), and the address of a target that is only a name. Throws ConfigProblems.
  */
 export function relayDestination(
   { target, type }: IntentRelay,
@@ -33,7 +33,7 @@ export function relayDestination(
   const problems: string[] = [];
   if (read.DELIVERY === "exactly-once") {
     problems.push(
-      "DELIVERY is exactly-once: a function of Lambda delivers at least once, with the key against doubles",
+      "DELIVERY is exactly-once, but a Lambda function delivers at least once: remove it and let receivers drop duplicates by the id",
     );
   }
   const settings: Settings = { ...read, DELIVERY: "at-least-once" };
@@ -65,7 +65,7 @@ function byName(name: string, settings: Settings, problems: string[]): Destinati
   const found = known.find((destination) => destination.name === name) ?? null;
   if (found === null && problems.length === 0) {
     const names = known.map((destination) => destination.name).join(", ");
-    problems.push(`target.destination is ${JSON.stringify(name)}, which no destination is named: known are ${names}`);
+    problems.push(`target.destination is ${JSON.stringify(name)}, but there is no such destination; known: ${names}`);
   }
   return found;
 }

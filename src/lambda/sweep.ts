@@ -1,43 +1,43 @@
 import type { IntentRecord } from "../dynamodb/intent-record.ts";
 import type { BatchResponse } from "./lambda-events.ts";
-import { claimOf, type HandlerWorld, release } from "./relay-batch.ts";
+import { claimOf, type HandlerContext, release } from "./relay-batch.ts";
 import type { TimeLeft } from "./time-left.ts";
 
-/** Intents that are taken up together. */
+/** Intents that are claimed together. */
 const SWEEP_SIZE = 100;
-/** So often an intent is taken up without anything being written down of it: then it ended the function each time. */
+/** Claims of one intent without a recorded outcome, after which the intent is presumed to kill the function. */
 const CLAIMS_MAX = 4;
-const POISON = `It was taken up ${CLAIMS_MAX} times and each time the function ended before it was done`;
+const POISON = `The function died ${CLAIMS_MAX} times while it held this intent`;
 
 /**
- * Relays what is due: intents that failed and may be tried again, and those that the stream's function never came to.
- * Throws when DynamoDB cannot be read; what could not be written down becomes due again by itself.
+ * Relays due intents: failed ones whose retry is due, and those that the stream's function never relayed. Throws when
+ * DynamoDB cannot be read. An intent whose outcome could not be recorded becomes due again when its claim expires.
  */
-export async function sweep(world: HandlerWorld, time: TimeLeft): Promise<BatchResponse> {
-  const { clock, outbox, reports, type } = world;
+export async function sweep(context: HandlerContext, time: TimeLeft): Promise<BatchResponse> {
+  const { clock, outbox, reports, type } = context;
   const seen = new Set<string>();
   while (time.canSend) {
     const claim = claimOf(clock, time);
     const due = await time.within(outbox.due(type, claim.nowIso, SWEEP_SIZE));
-    // The index lags behind: what was relayed just now may still stand in it.
+    // The index lags: intents relayed just now may still be in it.
     const fresh = due.filter((id) => !seen.has(id));
     if (fresh.length === 0) break;
     for (const id of fresh) seen.add(id);
-    await relayClaimed(world, await time.within(outbox.claim(fresh, { ...claim, dueBeforeIso: claim.nowIso })), time);
+    await relayClaimed(context, await time.within(outbox.claim(fresh, { ...claim, dueBeforeIso: claim.nowIso })), time);
   }
   reports.countDeadLetters(await time.within(outbox.deadLetterDepth(type)));
   return { batchItemFailures: [] };
 }
 
-/** What may have ended the function goes last and alone, so that the others are written down by then. */
-async function relayClaimed(world: HandlerWorld, claimed: readonly IntentRecord[], time: TimeLeft): Promise<void> {
-  const { delivery } = world;
+/** Sends suspects last and one by one: if one kills the function, the outcomes of the others are already recorded. */
+async function relayClaimed(context: HandlerContext, claimed: readonly IntentRecord[], time: TimeLeft): Promise<void> {
+  const { delivery } = context;
   const untried = new Set((await delivery.deliver(claimed.filter(isHarmless), time)).untried);
   for (const suspect of claimed.filter((record) => !isHarmless(record))) {
-    if (suspect.claims > CLAIMS_MAX) await delivery.bury(suspect, POISON, time);
+    if (suspect.claims > CLAIMS_MAX) await delivery.deadLetter(suspect, POISON, time);
     else for (const id of (await delivery.deliver([suspect], time)).untried) untried.add(id);
   }
-  await release(world, [...untried], time);
+  await release(context, [...untried], time);
 }
 
 function isHarmless({ claims }: IntentRecord): boolean {

@@ -2,14 +2,14 @@ import type { Clock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 import type { LambdaContext } from "./lambda-events.ts";
 
-/** Kept for writing down what became of the last intents. */
+/** Reserved for recording the last outcomes. */
 const WRITING_SHARE = 0.25;
 const WRITING_MS_MAX = 5_000;
-/** Kept for the answer itself. */
+/** Reserved for the response. */
 const ANSWER_SHARE = 0.05;
 const ANSWER_MS_MAX = 500;
 
-/** How long this call of the function still has: AWS ends it in the middle of whatever it does. */
+/** The time that this call has left. AWS kills the function at its timeout, whatever it is doing. */
 export class TimeLeft {
   readonly #clock: Clock;
   readonly #publishMs: number;
@@ -17,7 +17,7 @@ export class TimeLeft {
   readonly #writeUntilMs: number;
   #hasSent = false;
 
-  /** `publishMs`: so long one publish may take. */
+  /** `publishMs`: the limit of one publish. */
   constructor(clock: Clock, context: LambdaContext, publishMs: number) {
     const leftMs = context.getRemainingTimeInMillis();
     const now = clock.monotonicMs();
@@ -28,30 +28,33 @@ export class TimeLeft {
   }
 
   /**
-   * Whether a publish may begin. One that begins too late would be cut off in the middle, and nobody would know what
-   * arrived; but the first one is tried however short the time, or nothing would ever go.
+   * Whether a publish may start. One that starts too late would be cut off, with an unknown outcome. The first one
+   * always starts, or a function with a short timeout would never send anything.
    */
   get canSend(): boolean {
     const leftMs = this.#sendUntilMs - this.#clock.monotonicMs();
     return this.#hasSent ? leftMs >= this.#publishMs : leftMs > 0;
   }
 
-  /** A publish begins: it is given up after this time. */
+  /** Starts a publish; returns the time after which to abort it. */
   beginSend(): number {
     this.#hasSent = true;
     return Math.max(0, Math.min(this.#publishMs, this.#sendUntilMs - this.#clock.monotonicMs()));
   }
 
-  /** Until nothing can be written down any more. */
+  /** The time left for writes. */
   get writeMs(): number {
     return Math.max(0, this.#writeUntilMs - this.#clock.monotonicMs());
   }
 
-  /** Throws when the work is not done before the end; nobody waits for it then. */
+  /** Throws when the work does not finish in time, and no longer waits for it. */
   async within<Result>(work: Promise<Result>): Promise<Result> {
     const over = new AbortController();
     const late = this.#clock.sleep(this.writeMs, over.signal).then(() => {
-      throw new RelayError("DATABASE_BUSY", "DynamoDB did not answer before the time of this call was over.");
+      throw new RelayError(
+        "DATABASE_BUSY",
+        "DynamoDB did not answer before the end of this call: raise the function's timeout if this happens often.",
+      );
     });
     late.catch(() => {});
     try {

@@ -1,42 +1,48 @@
 import type { TypeFilter } from "./queue-store.ts";
 
 /**
- * Who is alive. One row per process and database, on a connection of its own; all times are the database's. A lane
- * belongs to a living instance or to nobody.
+ * The list of living instances: one row per process and database. An implementation uses a connection of its own, so
+ * that the heartbeat never waits behind other work, and only the database's clock. A lane belongs to a living instance
+ * or has no owner.
  */
 export interface Membership {
-  /** Equal for all sources of one database: they share one heartbeat. */
+  /** Equal for all sources in one database: they share one heartbeat. */
   readonly databaseId: string;
 
-  /** Adds a row under this id, which was never used before, alive for the lease. `pipelines` are those it serves. */
+  /** Adds the instance with a lease of `leaseMs`. The id must be new: an id that was used before never returns. */
   join(instance: Joining): Promise<void>;
 
   /**
-   * Prolongs the life by the lease. False when the row is gone or has expired: then everything that the instance
-   * owned is lost, and it never comes back under this id.
+   * Renews the lease, counted from now. False when the row is gone or has expired: the instance has lost everything
+   * that it owned and must join again under a new id.
    */
   renew(id: string, leaseMs: number): Promise<boolean>;
 
   /**
    * Deletes the rows of expired instances, and of those whose expiry is impossibly far away (the clock stepped back).
-   * Of several callers exactly one gets an id.
+   * Returns their ids. When several callers reap at once, exactly one gets each id.
    */
   reap(): Promise<string[]>;
 
-  /** Deletes the row; its lanes must have been released before. Leaving twice is legal. */
+  /** Deletes the row. The caller must have released its lanes before. Leaving twice is legal. */
   leave(id: string): Promise<void>;
 }
 
+/** What an instance writes into the list when it joins. */
 export interface Joining {
   readonly id: string;
-  /** For people: host and process. */
+  /** For people: host name and process id. */
   readonly name: string;
   readonly leaseMs: number;
+  /** The names of the pipelines that the instance serves. */
   readonly pipelines: readonly string[];
-  /** What each of them takes, by its name, for everybody to see as long as the instance lives. Absent: nobody knows. */
+  /**
+   * The types that each pipeline takes, by its name. Every instance can read them while this one lives. Absent:
+   * unknown.
+   */
   readonly takes?: Readonly<Record<string, TypeFilter>>;
-  /** The deployment it belongs to. Absent: nobody says, and it counts as the same as every other. */
+  /** The deployment that the instance belongs to. Absent: it counts as part of every deployment. */
   readonly service?: string;
-  /** Where each of them leads, by its name, for people. */
+  /** The destination's address of each pipeline, by its name, for people. */
   readonly ends?: Readonly<Record<string, string>>;
 }

@@ -7,90 +7,103 @@ import type { FailedAttempt } from "./technical-events.ts";
 
 export type { FieldRule, TypeFilter, TypeRule } from "../core/type-filter.ts";
 
+/** The settings of one pipeline, as its source needs them. */
 export interface PipelineSpec {
-  /** Unique in the database; progress is kept under it. */
+  /** Unique in the database; the source stores progress under this name. */
   readonly name: string;
   readonly types: TypeFilter;
-  /** Proposed at creation; what the database says wins. */
+  /** The number of lanes at creation. Later the number in the database wins. */
   readonly lanes: number;
-  /** From this attempt on a reaped event is dead, where the source counts attempts itself. */
+  /** Where the source counts attempts itself: a reaped event with this many attempts becomes a dead letter. */
   readonly attemptsMax: number;
   readonly payloadBytesMax: number;
   readonly headersMax: number;
-  /** The deployment that serves it; lanes are shared with instances of the same one alone. Absent: with all. */
+  /** The deployment that serves the pipeline. Only instances of the same deployment share its lanes. Absent: all do. */
   readonly service?: string;
 }
 
-/** Where events wait in rows that carry a state. Several pipelines may read one source, each event belongs to one. */
+/** A source whose events are rows with a state. Several pipelines may read it; each event belongs to one of them. */
 export interface QueueSource {
   readonly name: string;
   readonly membership: Membership;
   pipeline(spec: PipelineSpec): QueueStore;
+  /**
+   * The backlog of each pipeline, and the events that no pipeline takes, in one query. Absent where the caller must ask
+   * each pipeline.
+   */
+  backlogs?(): Promise<SourceBacklog>;
   close(): Promise<void>;
 }
 
-/** A lane in the hands of an instance. Every write names it and changes nothing when it is no longer true. */
+/** An instance's right to read and settle a lane. Every write names its grant; under an old grant it has no effect. */
 export interface Grant {
   readonly lane: number;
   readonly owner: string;
   readonly epoch: bigint;
   /**
-   * The line of the database's history in which it was given. A failover begins another: what was read before may be
-   * gone, and its id may be given out again. Absent where the source knows no failover.
+   * The timeline of the database in which the grant was given. A failover begins a new one: rows that were read before
+   * may be gone, and their ids may belong to other rows. Absent where the source has no failover.
    */
   readonly timeline?: string;
 }
 
+/** A lane as the source stores it. */
 export interface LaneState {
   readonly lane: number;
   readonly owner: string | null;
   readonly epoch: bigint;
   readonly settledBatch: bigint;
-  /** Of the database that was asked. Absent where it does not say. */
+  /** The timeline of the database that answered. Absent where it reports none. */
   readonly timeline?: string;
 }
 
+/** A lane that an instance has just taken over, with the progress that its former owner stored. */
 export interface Takeover {
   readonly grant: Grant;
   readonly settledBatch: bigint;
-  /** The last batch that was settled out of a ledger; 0 when there was none, ADOPTED after a person's word. */
+  /**
+   * The last batch that was settled from a ledger; 0 when there was none, ADOPTED after an operator adopted the lane.
+   */
   readonly ledgeredBatch: bigint;
-  /** Crashes of owners, raised when the lane was not released; falls with every settle that delivered something. */
+  /** Crashes of owners: rises when a lane was not released, and falls with every settle that delivered an event. */
   readonly crashes: number;
   readonly holds: readonly Hold[];
 }
 
-/** As a `ledgeredBatch`: whatever the ledger says or lacks is to be taken as it is. */
+/** As a `ledgeredBatch`: accept the ledger as it is, even if it is empty or has gaps. */
 export const ADOPTED = -1n;
 
-/** What a pipeline is in the eyes of a destination that keeps a ledger. */
+/** How a destination that keeps a ledger identifies a pipeline. */
 export interface PipelineIdentity {
-  /** Made once with the relay's schema; travels with a copy of the database. */
+  /** Generated once with the relay's schema. A copy of the database has the same one. */
   readonly database: string;
-  /** The first of as many numbers as it has lanes, which are its own in this database. */
+  /** The first of the pipeline's slots. It has one per lane, and no other pipeline of this database uses them. */
   readonly firstSlot: number;
   readonly lanes: number;
-  /** False when the relay's schema was made on another server: a restored copy, perhaps beside the original. */
+  /**
+   * False when the relay's schema was created on another server: a restored copy, possibly beside the running original.
+   */
   readonly isAtHome: boolean;
 }
 
-/** A person has stopped the pipeline. Nothing new is claimed; what is in flight is finished. */
+/** An operator has paused the pipeline: the relay claims nothing new and finishes what is in flight. */
 export interface Pause {
   readonly by: string;
   readonly reason: string | null;
-  /** Its lanes are to be handed over as well, and nobody takes them until it is over. */
+  /** The relay releases the lanes as well, and no instance takes them until the pause ends. */
   readonly handsOver: boolean;
 }
 
+/** What an instance has to know about a pipeline to share out its lanes. */
 export interface Survey {
-  /** Living instances that serve this pipeline. */
+  /** The living instances that serve this pipeline. */
   readonly instances: readonly string[];
   readonly lanes: readonly LaneState[];
-  /** Null while nobody has stopped it. */
+  /** Null while the pipeline is not paused. */
   readonly pause: Pause | null;
-  /** Events a second that each instance may send at most, as a person wishes it; null: as many as it can. */
+  /** The operator's rate limit in events per second and instance; null: no limit. */
   readonly limitPerSecond: number | null;
-  /** Another text than before: a person has made holds due, and they are to be looked at now. Absent where nobody can. */
+  /** Changes when an operator makes holds due: the instance re-reads its holds at once. Absent where unsupported. */
   readonly holdsChange?: string | null;
 }
 
@@ -99,49 +112,53 @@ export interface ClaimedEvent extends OutboxEvent {
   readonly lane: number;
   /** Failures so far. */
   readonly failures: number;
-  /** Set when the row is no proper event: the engine makes it a dead letter with this reason. */
+  /** Set when the row is not a valid event: the engine makes it a dead letter with this reason. */
   readonly fault: { readonly code: ErrorCode; readonly reason: string } | null;
 }
 
+/** What a run reads, and what it leaves out. */
 export interface RunRequest {
   readonly grants: readonly Grant[];
-  /** Keys that have enough events in flight already; their events are left out. Bounded. */
+  /** Keys that have enough events in flight; the run leaves out their events. Bounded. */
   readonly exceptKeys: readonly string[];
   /**
-   * Types whose topic takes nothing at present. Their events are left out, and so is every event of a key that has
-   * one of them pending, because it must not overtake. Bounded.
+   * Types whose topic takes nothing at present. The run leaves out their events, and every event of a key that has one
+   * of them pending, because it must not overtake. Bounded.
    */
   readonly exceptTypes: readonly string[];
-  /** Whether an event is in flight at this moment: a log need not show it again. Absent: nobody knows. */
+  /** True when the event is in flight at this moment, so that a log need not return it again. Absent: unknown. */
   readonly isInFlight?: (id: string) => boolean;
 }
 
 /**
- * A pass over the pending events of some lanes, in order. Where claims are durable, a page is claimed when it is
- * shown, and the engine ends the run as soon as it hands an event of it back.
+ * One pass over the pending events of some lanes, in order. Where claims are durable, `next` claims the page that it
+ * returns, and the engine ends the run as soon as it hands an event of a page back.
  */
 export interface Run {
-  /** The lanes as this run's snapshot shows them. Rows of a lane that is not the caller's must not be delivered. */
+  /** The lanes in this run's snapshot. Rows of a lane that another instance owns there must not be delivered. */
   readonly lanes: readonly LaneState[];
   /**
-   * The next events in order, at most `rows`, and no more after `bytes` are reached, all parts of the events together (one event at least);
-   * an empty page ends the run. Never shows a row twice. Events of one key
-   * come in the order in which they were written. Leaves out held events and the events of parked keys, by the
-   * snapshot. Where claims are durable, no more of a lane than `rooms` says, and none of a lane that is not in it.
+   * The next events in order: at most `rows`, and no more once all parts of the events reach `bytes` (at least one
+   * event). An empty page ends the run. A run never returns a row twice, and it returns the events of one key in the
+   * order in which they were written. It leaves out held events and the events of parked keys, as of its snapshot.
+   * Where claims are durable, it returns no more events of a lane than `rooms` allows, and none of a lane that `rooms`
+   * does not name.
    */
   next(rows: number, bytes: number, rooms?: ReadonlyMap<number, number>): Promise<readonly ClaimedEvent[]>;
-  /** Ids of rows that were passed over, because another row under the same id is under way. Absent: none ever is. */
+  /** Ids of rows that the run skipped, because another row with the same id is in flight. Absent: it never skips. */
   readonly repeated?: readonly string[];
-  /** Whether somebody else waits for what this run holds, so that it should not stay open for nothing. Absent: nobody. */
+  /** True while another run waits for this one's connection, so this one should not stay open idle. Absent: never. */
   readonly isAwaited?: boolean;
-  /** Lets go of the snapshot. Legal at any time, also twice and after an error. */
+  /** Releases the snapshot. Legal at any time, also twice and after an error. */
   end(): Promise<void>;
 }
 
+/** What follows a failure: a retry after a delay, or a dead letter that parks its key or does not. */
 export type FailureNext =
   | { readonly kind: "retry"; readonly delayMs: number }
   | { readonly kind: "dead"; readonly parks: boolean };
 
+/** A failed event, as a settle writes it. */
 export interface Failure {
   readonly id: string;
   readonly key: string | null;
@@ -151,65 +168,89 @@ export interface Failure {
   readonly next: FailureNext;
 }
 
-/** What became of claimed events of one lane, to be written in one piece. */
+/** The outcomes of claimed events of one lane, written in one transaction. */
 export interface Settlement {
   readonly grant: Grant;
-  /** The lane's settled_batch must be this; it becomes `batch`. Equal for failures alone, and for a part of a batch. */
+  /**
+   * The lane's `settled_batch` must be this number, and becomes `batch`: a failover that lost the settle before this
+   * one is noticed here. Both are equal for failures alone, and for a part of a batch.
+   */
   readonly previousBatch: bigint;
   readonly batch: bigint;
   /**
-   * `batch`: these are whole batches of the ledger, up to this number. `heal`: so they are, but a former owner
-   * delivered them, so their rows need not be claimed by this one. `none`: there is no ledger.
+   * `batch`: whole batches of the ledger, up to this number. `heal`: whole batches that a former owner delivered, whose
+   * rows this owner need not have claimed. `none`: there is no ledger.
    */
   readonly ledger: "none" | "batch" | "heal";
   readonly delivered: readonly string[];
   readonly failed: readonly Failure[];
-  /** Claimed but never sent. Only sources with durable claims have anything to do. */
+  /** Claimed but never sent. Only sources with durable claims have something to write. */
   readonly handedBack: readonly string[];
-  /** Holds to be deleted: of delivered heads, and of rows that are gone. */
+  /** Holds to delete: those of delivered heads, and of rows that are gone. */
   readonly releasedHolds: readonly string[];
-  /** About to be sent by a lane that keeps crashing: a hold in state `suspect` with one more crash counted. */
+  /** Events that a crashing lane is about to send: each gets a hold in state `suspect` with one more crash counted. */
   readonly suspects: readonly { readonly id: string; readonly key: string | null }[];
   /**
-   * Where claims are durable: the claimed events that were sent. If this owner dies, an attempt is counted on these and
-   * on no others. Absent: as it was written before.
+   * Where claims are durable: the claimed events that were sent. If this owner dies, these and no others spend an
+   * attempt. Absent: the list stays as the last settle wrote it.
    */
   readonly sending?: readonly string[];
 }
 
-/** Waiting events are counted one by one up to here; beyond it the number is an estimate. */
+/** Up to this number the backlog is counted exactly; beyond it the number is an estimate. */
 export const BACKLOG_EXACT_MAX = 10_000;
 
-/** How much waits, for people and alarms. What waits for a person alone is in `dead`, and nowhere else. */
+/** The events of one pipeline that are not delivered yet, for people and alerts. Each event is counted once. */
 export interface Backlog {
-  /** Not delivered yet, retried ones included; neither dead letters nor what is parked behind one. */
+  /** Events that the relay still has to deliver, including retried and scheduled ones. */
   readonly pending: number;
+  /** `pending` and `behindDead` are estimates, because an exact count would cost too much. */
   readonly isEstimate: boolean;
-  /** Of the oldest of those; null when there is none or nothing tells. */
+  /** The age of the oldest pending event since it was due; null when there is none or its age is unknown. */
   readonly oldestAgeMs: number | null;
-  /** Dead letters that nobody has resolved. */
+  /** Events parked behind a dead letter of their key: the relay sends them once an operator has resolved it. */
+  readonly behindDead: number;
+  /** Open dead letters. */
   readonly dead: number;
+  /** False while a reader of a log has lanes without a position: an event written now may still precede its start. */
+  readonly hasBegun?: boolean;
 }
 
-/** Something about a source that works and may still keep events back, or lead them elsewhere. */
+/** Pending events of a source that no pipeline's routes take. */
+export interface Unrouted {
+  readonly events: number;
+  readonly isEstimate: boolean;
+  readonly oldestAgeMs: number | null;
+}
+
+/** The backlogs of all pipelines of a source. */
+export interface SourceBacklog {
+  /** By pipeline. A pipeline whose routes are unknown is missing. */
+  readonly pipelines: ReadonlyMap<string, Backlog>;
+  /** Null while the routes of one of the pipelines are unknown. */
+  readonly unrouted: Unrouted | null;
+}
+
+/** A problem of a source that works, but may hold events back or send them elsewhere. */
 export interface SourceWarning {
   readonly code: ErrorCode;
   readonly reason: string;
 }
 
+/** What a settle found out about the rows that it wrote. */
 export interface SettleResult {
-  /** Ids found neither pending nor in flight any more: somebody deleted, marked or hid the row meanwhile. */
+  /** Ids whose rows were neither pending nor in flight: another client deleted, marked or hid them in the meantime. */
   readonly missing: readonly string[];
   /**
-   * Delivered ids whose rows are still there and still unmarked. The source holds them, so that nobody sends them again,
-   * and tries to mark them at each review.
+   * Delivered ids whose rows exist and are still unmarked. The source stores a hold for each, so that no instance sends
+   * it again, and tries to mark it at each review.
    */
   readonly unmarked?: ReadonlyMap<string, Unmarked>;
-  /** What the new dead letters hold, as far as the source can tell. */
+  /** The new dead letters, as far as the source knows them. */
   readonly dead?: readonly DeadLetterNote[];
 }
 
-/** What is told of an event that died, also when nobody here has it in memory. */
+/** A new dead letter, as the source knows it: the event need not be in this process's memory. */
 export interface DeadLetterNote {
   readonly id: string;
   readonly type: string;
@@ -219,115 +260,132 @@ export interface DeadLetterNote {
   readonly errors: readonly FailedAttempt[];
 }
 
+/** The result of reading held events by id. */
 export interface Heads {
   readonly events: readonly ClaimedEvent[];
-  /** Rows that vanished, or were marked or taken by others: their holds are void. */
+  /** Ids of rows that vanished, or that another client marked or claimed: their holds are void. */
   readonly gone: readonly string[];
 }
 
+/** The result of `readUnsettled`. */
 export interface LookedAt {
   readonly events: readonly ClaimedEvent[];
-  /** There was no room for these; ask again. */
+  /** Ids that did not fit into this answer; the caller asks for them again. */
   readonly unread: readonly string[];
 }
 
 /**
- * One pipeline's events and progress. Reading, fencing and settling are one port, because fencing only holds if
+ * One pipeline's events and progress. Reading, fencing and settling are one port, because fencing only works if
  * progress and rows commit together.
  *
- * Any method may throw a RelayError. DATABASE_UNREACHABLE means that nobody knows whether it took effect, FENCED that
- * the caller owns nothing any more; every other code is a promise that nothing took effect (see `tookNoEffect`).
+ * Any method may throw a RelayError. DATABASE_UNREACHABLE: it is unknown whether the call took effect. FENCED: the
+ * caller no longer owns the lane. Every other code is a promise that nothing took effect (see `tookNoEffect`): the
+ * engine then repeats the same write instead of delivering the events again.
  */
 export interface QueueStore {
-  /** Checks the table and makes sure that the pipeline's lanes exist. Legal to repeat; safe beside others. */
+  /**
+   * Checks the table and creates the pipeline's lanes if they are missing. Legal to repeat; safe with concurrent
+   * callers.
+   */
   prepare(): Promise<{ readonly lanes: number }>;
 
-  /** Legal after `prepare`. Gives the pipeline its slots when it has none yet. */
+  /** Legal after `prepare`. Assigns the pipeline its slots if it has none yet. */
   identity(): Promise<PipelineIdentity>;
 
+  /** Reads owners, instances and the operator's settings in one consistent view. */
   survey(): Promise<Survey>;
 
   /**
-   * Takes those of the lanes whose owner is nobody, no longer a member (reaped or gone), or the caller itself; raises the epoch beyond every
-   * one given out before, also by a database that forgot its last commits. Afterwards no write under an older grant
-   * takes effect. Takes none when the number of lanes is no longer the one that `prepare` found. Frees the events that the former owner had claimed durably. If it died, an attempt is counted on those that it had
-   * sent, but never the last one: nobody knows whether they had to do with its death.
+   * Takes those of the lanes that have no owner, whose owner is no longer a member (reaped or gone), or that the caller
+   * owns already. Raises the epoch beyond every epoch given out before, even by a database that lost its last commits:
+   * afterwards no write under an older grant takes effect. Takes no lane when their number has changed since `prepare`.
+   *
+   * Frees the events that the former owner had claimed durably. If the owner died, the events that it had sent spend an
+   * attempt, but never their last one: it is unknown whether they caused its death.
    */
   takeOver(owner: string, lanes: readonly number[]): Promise<readonly Takeover[]>;
 
   /**
-   * Gives the lane up in good order, so that the next owner does not count a crash, neither on the lane nor on those
-   * events that this owner has written down as suspects. Fenced: no effect, no error.
+   * Releases the lane in good order: the next owner counts no crash, neither on the lane nor on the events that this
+   * owner has stored as suspects. No effect and no error when the caller no longer owns the lane.
    */
   release(grant: Grant, suspects?: readonly string[]): Promise<void>;
 
-  /** Cheap, one statement: whether a run over these lanes would show anything. May be wrong for a moment. */
+  /** One cheap statement: true when a run over these lanes would return events. May be wrong for a moment. */
   probe(grants: readonly Grant[]): Promise<boolean>;
 
+  /** Opens a run: takes the snapshot that all its pages are read from. */
   begin(request: RunRequest): Promise<Run>;
 
   /**
-   * Reads held events of one lane by id, ready to be sent again. Ids in neither list are not due yet. A durable claim
-   * that is the caller's already is no obstacle, nor is a hold that the database forgot.
+   * Reads held events of one lane by id, to send them again. Ids in neither list are not due yet. It also returns
+   * events that the caller has claimed already, and events whose hold the database has lost.
    */
   claimHeads(grant: Grant, ids: readonly string[]): Promise<Heads>;
 
   /**
-   * Reads events that are not settled yet, without claiming them: to compare them with what a ledger calls delivered.
-   * Ids in neither list are settled or gone.
+   * Reads events that are not settled yet, without claiming them. The engine compares them with the events that a
+   * ledger lists as delivered. Ids in neither list are settled or gone.
    */
-  lookAt(ids: readonly string[]): Promise<LookedAt>;
+  readUnsettled(ids: readonly string[]): Promise<LookedAt>;
 
   /**
-   * Writes all of it or nothing, and only while grant and previousBatch hold, else throws FENCED. Dead events leave a
-   * copy with the error of every attempt. Rows that do not let themselves be marked are held and returned as `unmarked`.
+   * Writes all of it or nothing, and only while grant and previousBatch are current; otherwise it throws FENCED. A dead
+   * event leaves a copy with the error of every attempt. Rows that cannot be marked are held and returned as
+   * `unmarked`.
    */
   settle(settlement: Settlement): Promise<SettleResult>;
 
   /**
-   * Compares the lane's holds with their rows: drops those whose row vanished or was marked by others, revives dead
-   * ones that a person reset, marks delivered rows that could not be marked before, and returns what is left. Throws
-   * FENCED.
+   * Compares the lane's holds with their rows. It drops holds whose row vanished or was marked by another client,
+   * revives dead ones that an operator reset, marks delivered rows that could not be marked before, and returns the
+   * holds that are left. Throws FENCED.
    */
   reviewHolds(grant: Grant): Promise<readonly Hold[]>;
-  /** The lane's holds that are to be tried again, all but the dead. Cheap; absent where no `holdsChange` is told. */
+  /**
+   * The lane's holds that will be retried, that is all but the dead. Cheap; absent where the survey has no
+   * `holdsChange`.
+   */
   livingHolds?(grant: Grant): Promise<readonly Hold[]>;
 
   /**
-   * Types of pending events that no living instance takes, with a count capped at 1,000 each. None while an instance
-   * does not say what it takes. Of several pipelines of the source only one answers: the first by name whose lane 0
-   * has a living owner.
+   * Types of pending events that no living instance takes, each with a count of at most 1,000. Empty while an instance
+   * does not report which types it takes. Of several pipelines of the source only one returns them: the first by name
+   * whose lane 0 has a living owner.
    */
   unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]>;
 
-  /** Cheap whatever waits, bounded in time, and no part of the delivery: it may fail without harm. */
+  /** Counts the backlog. Cheap at any size, bounded in time, and not part of the delivery: it may fail without harm. */
   backlog(): Promise<Backlog>;
 
-  /** Cheap, and asked now and then: what a person should know although everything seems to work. Absent: nothing ever. */
+  /**
+   * Problems that an operator should know although the source works. Cheap; the relay asks now and then. Absent: none.
+   */
   warnings?(): Promise<readonly SourceWarning[]>;
 
-  /** Deletes up to `rows` delivered events older than this. Returns how many. */
+  /** Deletes up to `rows` delivered events that are older than this. Returns how many it deleted. */
   prune(olderThanMs: number, rows: number): Promise<number>;
 
   /**
-   * Calls back when there may be something to read, perhaps in vain, and as long as nobody stops it by what this
-   * returns. Absent where only a look tells.
+   * Calls back when there may be something to read, until the caller calls the returned function. A call may be a false
+   * alarm. Absent where the relay has to poll.
    */
-  watch?(onNews: () => void): () => void;
+  watch?(onWakeUp: () => void): () => void;
 
-  /** Present where a claim is written into the row, as in the Open Outbox table. */
+  /** Present where claims are stored in the rows, as in an Open Outbox table. */
   readonly durableClaims: DurableClaims | null;
 }
 
+/** Claims that other relays can see, because they are stored in the rows. */
 export interface DurableClaims {
   /** The claim's own lease, in ms. */
   readonly leaseMs: number;
   /**
-   * Prolongs the owner's claims of these events, so that no other relay takes them for stuck. Claims of the owner that
-   * are not among them and are older than their lease are given back: a database that forgot its last commits brought
-   * them back, and nobody knows of them.
+   * Renews the owner's claims of these events, so that no other relay considers them stuck. Gives back the owner's
+   * other claims that are older than their lease: a database that lost its last commits has restored them, and no one
+   * works on them.
    */
   refresh(owner: string, ids: readonly string[]): Promise<void>;
-  /** Frees events whose claim is older than its lease and whose owner is no living instance of ours. */
+  /** Frees events whose claim is older than its lease and whose owner is not a living instance of this relay. */
   reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }>;
 }

@@ -1,23 +1,29 @@
-import type { RequestContext } from "../requests/request-names.ts";
+/** One bounded context's requests: where they are written, and under which names their traces are kept. */
+export interface RequestContext {
+  readonly context: string;
+  readonly aggregate: string;
+  /** Of the keys in Redis and of the metrics. */
+  readonly namespace: string;
+}
 
-/** A context and where its jobs go. */
+/** A request context, and the queue that its jobs go to. */
 export interface RequestGroup extends RequestContext {
   readonly queue: string;
   readonly jobName: string;
-  /** How long it is remembered that an event was dispatched. */
+  /** How long the queue remembers that an event was dispatched. Within this time a repeated dispatch adds no job. */
   readonly markerMs: number;
 }
 
-/** A reference to a request; the job's id is the event's. */
+/** A reference to a request. The job's id is the event's id. */
 export interface RequestJob {
   readonly eventId: string;
   readonly tenant: string;
   readonly requestId: string;
-  /** Until a worker may have it; 0 for at once. */
+  /** How long before a worker may take the job; 0 for at once. */
   readonly delayMs: number;
 }
 
-/** An event that asks for a job and cannot become one. The event itself stays in the log. */
+/** An event that requests a job but cannot become one. The event itself stays in the log. */
 export interface DeadRequest {
   readonly eventId: string;
   readonly type: string;
@@ -29,81 +35,86 @@ export interface DeadRequest {
   readonly at: string;
 }
 
-/** The right to dispatch for a group, until somebody else has it. */
+/** The right to dispatch for a group, until another dispatcher acquires it. */
 export interface RequestLease {
   readonly token: string;
-  /** What was written last; null at the very beginning. */
+  /** The last stored position; null before the first dispatch. */
   readonly position: string | null;
 }
 
+/** Everything that one dispatch writes, in one piece. */
 export interface RequestBatch {
   readonly jobs: readonly RequestJob[];
   readonly dead: readonly DeadRequest[];
-  /** The position before this batch as this lease knows it: another one means that the queue forgot something. */
+  /** The position that this lease expects before the batch. If the stored one differs, the queue has lost writes. */
   readonly after: string | null;
   readonly position: string;
 }
 
+/** The state of a group, for people. */
 export interface RequestStanding {
-  /** Null when nobody has ever dispatched. */
+  /** Null when nothing has ever been dispatched. */
   readonly position: string | null;
-  /** Whose turn it is; null when it is nobody's. */
+  /** The instance that holds the lease; null when no instance does. */
   readonly holder: string | null;
   readonly dead: number;
   /** Jobs by state: waiting, active, delayed, failed. */
   readonly jobs: Readonly<Record<string, number>>;
 }
 
+/** The result of a dispatch. */
 export interface Dispatched {
-  /** Of each job: false when its event was dispatched before. */
+  /** For each job, in order: false when its event had been dispatched before. */
   readonly isNew: readonly boolean[];
-  /** Dead ones of the group that nobody has replayed or discarded; null when the batch had none. */
+  /** The group's dead requests that are neither replayed nor discarded; null when the batch had none. */
   readonly deadCount: number | null;
 }
 
 /**
- * Where references to requests are queued, with the memory of what was. Any method may throw a RelayError:
- * DESTINATION_UNREACHABLE means that nobody knows whether it took effect.
+ * A queue of references to requests, which remembers what was dispatched. Any method may throw a RelayError:
+ * DESTINATION_UNREACHABLE means that it is unknown whether the call took effect.
  */
 export interface RequestQueue {
-  /** Null while somebody else has it. */
+  /** Acquires the lease of a group. Null while another owner holds it. */
   acquire(group: RequestGroup, owner: string, leaseMs: number): Promise<RequestLease | null>;
 
-  /** What was written last, by whomever; null at the very beginning. */
+  /** The last stored position, of any owner; null before the first dispatch. */
   position(group: RequestGroup): Promise<string | null>;
 
-  /** Throws FENCED when it is somebody else's, or nobody's. */
+  /** Renews the lease. Throws FENCED when another owner holds it, or no one does. */
   renew(group: RequestGroup, lease: RequestLease, leaseMs: number): Promise<void>;
 
   release(group: RequestGroup, lease: RequestLease): Promise<void>;
 
   /**
-   * Adds the jobs of those events that are not marked, marks them, keeps the dead ones and moves the position: all of it
-   * or nothing, and only under this lease. Throws FENCED when the lease is lost, LEASE_LOST when
-   * the position is another one (then everything is to be read again from there), QUEUE_FORGOT when there is nothing left.
-   * Calls `sent` when it has nothing to do but wait for the answer: it may, it need not.
+   * Adds jobs for the events that are not marked yet, marks them, keeps the dead requests and moves the position: all
+   * of it or nothing, and only under this lease. Throws FENCED when the lease is lost, LEASE_LOST when the stored
+   * position is another one (the caller reads again from there), and QUEUE_FORGOT when the queue has lost everything.
+   * It may call `sent` when it only waits for the answer.
    */
   dispatch(group: RequestGroup, lease: RequestLease, batch: RequestBatch, sent?: () => void): Promise<Dispatched>;
 
-  /** How the group stands, for a person. */
+  /** The state of the group, for people. */
   standing(group: RequestGroup): Promise<RequestStanding>;
 
-  /** The position from which whoever has the lease, or gets it, goes on within seconds. */
+  /** Sets the position from which the present or next owner of the lease continues, within seconds. */
   seek(group: RequestGroup, position: string): Promise<void>;
 
-  /** Dead ones, at most `max`, in no order. */
+  /** Dead requests, at most `max`, in no particular order. */
   deadRequests(group: RequestGroup, max: number): Promise<readonly DeadRequest[]>;
 
-  /** Adds the jobs of those that are not marked, at a person's wish, and forgets that they were dead. */
+  /**
+   * Replays dead requests for an operator: adds the jobs whose events are not marked and deletes their dead requests.
+   */
   revive(group: RequestGroup, jobs: readonly RequestJob[]): Promise<readonly boolean[]>;
 
-  /** Forgets dead ones for good; how many there were. */
+  /** Deletes dead requests for good. Returns how many there were. */
   discard(group: RequestGroup, eventIds: readonly string[]): Promise<number>;
 
-  /** What in the server's settings may make it forget, with what mends it. */
+  /** Server settings that can make the queue lose data, each with its fix. */
   memory(): Promise<readonly { readonly what: string; readonly fix: string }[]>;
 
-  /** Throws when it gives no answer. */
+  /** Throws when the queue does not answer. */
   ping(): Promise<void>;
 
   close(): Promise<void>;

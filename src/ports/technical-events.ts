@@ -2,7 +2,7 @@ import type { ErrorCode } from "../core/errors.ts";
 import type { LatencyCounts } from "../core/latency.ts";
 import type { Scope } from "../core/outcome.ts";
 
-/** One failed attempt of an event, as its hold keeps it. */
+/** One failed attempt of an event, as its hold stores it. */
 export interface FailedAttempt {
   /** ISO 8601. */
   readonly at: string;
@@ -10,7 +10,7 @@ export interface FailedAttempt {
   readonly reason: string;
 }
 
-/** Which event it is about, and where that was sent. */
+/** The event that a technical event is about, and its target. */
 export interface AboutEvent {
   readonly pipeline: string;
   readonly recordId: string;
@@ -21,8 +21,8 @@ export interface AboutEvent {
 }
 
 /**
- * Everything the relay does, typed. Logs, metrics, spans and the console are made from these; core and adapters
- * never log. Times are wall time in ms, durations in ms.
+ * Everything that the relay does, typed. Log lines, metrics, spans and the console are made from these; core and
+ * adapters never log. Times are wall time in ms, durations are in ms.
  */
 export interface TechnicalEventMap {
   IntentRelayed: AboutEvent & { readonly durationMs: number; readonly attempt: number };
@@ -31,26 +31,26 @@ export interface TechnicalEventMap {
     readonly attempt: number;
     readonly reason: string;
     readonly scope: Scope;
-    /** A word of a small fixed set: our error code, or the destination's. */
+    /** One of a small fixed set of words: the relay's error code, or the destination's. */
     readonly errorType: string;
-    /** Of the error that was thrown, with its causes; null when the failure was an answer. Bounded. */
+    /** The stack of the thrown error with its causes; null when the destination answered with a failure. Bounded. */
     readonly stack: string | null;
-    /** Until the next try; null when there is none or when a circuit decides. */
+    /** Until the next attempt; null when there is none or when a circuit decides. */
     readonly retryInMs: number | null;
   };
   IntentDeadLettered: AboutEvent & {
     readonly attempt: number;
     readonly reason: string;
     readonly parks: boolean;
-    /** ISO 8601; null where the source does not tell. */
+    /** ISO 8601; null where the source does not report it. */
     readonly firstFailedAt: string | null;
     readonly lastFailedAt: string | null;
-    /** Every failed attempt that the source remembers, the oldest first. */
+    /** Every failed attempt that the source has stored, oldest first. */
     readonly errors: readonly FailedAttempt[];
   };
   /**
-   * Nobody takes events of this type, neither this relay nor any other that lives, and they stay where they are: told
-   * once. With a record id: this one was handed to the relay of another type, and nothing was sent.
+   * No living instance takes events of this type, so they stay in the source. Reported once. With a record id: this
+   * event was given to the intent relay of another type, and nothing was sent.
    */
   RelayMismatch: {
     readonly pipeline: string;
@@ -58,11 +58,11 @@ export interface TechnicalEventMap {
     readonly count: number;
     readonly recordId: string | null;
   };
-  /** A RelayMismatch is over: somebody takes the type now, its events are gone, or another pipeline tells of it. */
+  /** A RelayMismatch is over: an instance takes the type now, its events are gone, or another pipeline reports it. */
   RelayMatched: { readonly pipeline: string; readonly intentType: string };
-  /** The row of an event in flight waits no more, and not by the relay's doing: it was deleted, marked or hidden. */
+  /** Another client deleted, marked or hid the row of an event while the event was in flight. */
   EventVanished: { readonly pipeline: string; readonly recordId: string };
-  /** A log has another row under the id of an event that is under way: it is taken for the same event and passed over. */
+  /** A log has another row with the id of an event that is in flight or parked. The relay treats it as the same event and skips it. */
   EventRepeated: { readonly pipeline: string; readonly recordId: string };
   BatchSettled: {
     readonly pipeline: string;
@@ -70,10 +70,10 @@ export interface TechnicalEventMap {
     readonly delivered: number;
     readonly failed: number;
     readonly durationMs: number;
-    /** From the writing of the delivered events to now; null where no row tells when it was written. */
+    /** From the time at which the delivered events were written until now; null where no row has that time. */
     readonly latency: LatencyCounts | null;
   };
-  /** The database refused a settle (locks, a deadlock, a missing grant); it is tried again, the lane waits. */
+  /** The database refused a settle (locks, a deadlock, a missing grant). The relay retries it, and the lane waits. */
   SettleDelayed: {
     readonly pipeline: string;
     readonly lane: number;
@@ -82,21 +82,24 @@ export interface TechnicalEventMap {
     readonly reason: string;
     readonly stack?: string | null;
   };
+  /** The source answered what it is asked regularly; `pollMs` is the time of a look for events, null where it was none. */
+  SourceAnswered: { readonly pipeline: string; readonly pollMs: number | null };
   RunEnded: { readonly pipeline: string; readonly rows: number; readonly claimed: number; readonly durationMs: number };
   InstanceJoined: { readonly instance: string };
   InstanceLost: { readonly instance: string; readonly reason: string };
   InstanceReaped: { readonly instance: string };
   LaneTaken: { readonly pipeline: string; readonly lane: number; readonly epoch: bigint; readonly crashes: number };
   /**
-   * So many events had been delivered by the lane's former owner without being settled; the ledger knew. Strangers are
-   * events whose id the database gave out a second time: they are delivered as new ones.
+   * The lane's former owner had delivered `count` events without settling them; the relay settled them from the ledger.
+   * `reusedIds` counts events with an id from the ledger that the database has given out a second time: those are new
+   * events, and the relay delivers them.
    */
   LaneHealed: {
     readonly pipeline: string;
     readonly lane: number;
     readonly batches: number;
     readonly count: number;
-    readonly strangers: number;
+    readonly reusedIds: number;
   };
   LaneReleased: { readonly pipeline: string; readonly lane: number };
   LaneFailed: {
@@ -106,10 +109,11 @@ export interface TechnicalEventMap {
     readonly reason: string;
     readonly stack?: string | null;
   };
-  /** A lane has so many holds that it takes nothing new. */
-  /** A publisher did not give up what it was sending when it was told to: that may arrive late. The lane goes on. */
+  /**
+   * A publisher did not end a publish after its abort, so its messages may arrive late. The lane continues without it.
+   */
   PublishStuck: { readonly pipeline: string; readonly lane: number; readonly afterMs: number };
-  /** So many events of the lane failed and keep others waiting that it takes nothing new. */
+  /** Too many events of the lane have failed and block others: the lane takes no new events. */
   LaneBraked: { readonly pipeline: string; readonly lane: number; readonly holds: number };
   LaneUnbraked: { readonly pipeline: string; readonly lane: number };
   CircuitOpened: {
@@ -119,10 +123,12 @@ export interface TechnicalEventMap {
     readonly stack?: string | null;
   };
   CircuitClosed: { readonly destination: string; readonly topic: string | null };
-  /** A person has stopped the pipeline: nothing new is claimed. Told again by every instance that begins. */
+  /**
+   * An operator has paused the pipeline: the relay claims nothing new. Each instance reports it again when it starts.
+   */
   PipelinePaused: { readonly pipeline: string; readonly by: string; readonly reason: string | null };
   PipelineResumed: { readonly pipeline: string };
-  /** A person has set a limit of events a second, or ended it. Told again by every instance that begins under one. */
+  /** An operator has set or removed a rate limit. Each instance that starts under a limit reports it again. */
   PipelineLimited: { readonly pipeline: string; readonly perSecond: number | null };
   SourceBroken: {
     readonly pipeline: string;
@@ -131,7 +137,10 @@ export interface TechnicalEventMap {
     readonly stack?: string | null;
   };
   SourceRecovered: { readonly pipeline: string };
-  /** The source works, but something may keep events back or lead them elsewhere. Told once, and again when it changes. */
+  /**
+   * The source works, but a problem may hold events back or send them elsewhere. Reported once, and again when it
+   * changes.
+   */
   SourceWarned: { readonly pipeline: string; readonly code: ErrorCode; readonly reason: string };
   SourceWarningEnded: { readonly pipeline: string; readonly code: ErrorCode };
   ChoreFailed: {
@@ -144,20 +153,23 @@ export interface TechnicalEventMap {
   EventsPruned: { readonly pipeline: string; readonly count: number };
 }
 
+/** The names that listeners subscribe to. */
 export type TechnicalEventName = keyof TechnicalEventMap;
 
+/** Any technical event, with its name and wall time. */
 export type TechnicalEvent = {
   [Name in TechnicalEventName]: { readonly name: Name; readonly timestamp: number } & TechnicalEventMap[Name];
 }[TechnicalEventName];
 
+/** Where core and engine emit technical events. */
 export interface TechnicalEvents {
-  /** False lets the hot path skip building an event that nobody hears. */
+  /** False when there is no listener, so that the hot path need not build the event. */
   wants(name: TechnicalEventName): boolean;
-  /** A listener that throws never disturbs the delivery. */
+  /** Calls the listeners. A listener that throws never disturbs the delivery. */
   emit<Name extends TechnicalEventName>(name: Name, event: TechnicalEventMap[Name]): void;
 }
 
-/** Keeps technical events; the store of them is the shell's choice. */
+/** Stores technical events. The application chooses the store. */
 export interface TechnicalEventStore {
   append(events: readonly TechnicalEvent[]): Promise<void>;
   close(): Promise<void>;

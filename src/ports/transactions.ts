@@ -1,74 +1,77 @@
 import type { Message } from "../core/event.ts";
 import type { Outcome } from "../core/outcome.ts";
 
-/** A lane in the eyes of a destination: the same for every owner it ever has, and different for any other database. */
+/** How a destination identifies a lane: the same for every owner of the lane, and unique across databases. */
 export interface LaneAddress {
-  /** Of the database, made once by its migration and never changed. */
+  /** The database's own id, generated once by the migration and never changed. */
   readonly database: string;
   readonly pipeline: string;
   readonly lane: number;
-  /** A number of its own among all lanes of the database, small and without gaps. */
+  /** A number that no other lane of the database has; the numbers are small and without gaps. */
   readonly slot: number;
 }
 
-/** What one committed transaction carried. */
+/** The events of one committed transaction. */
 export interface CommittedBatch {
   readonly batch: bigint;
-  /** The ids of its events; never a position, because a database that lost its last commits has other positions. */
+  /** The ids of the events, never their positions: a database that lost its last commits has other positions. */
   readonly ids: readonly string[];
 }
 
 /**
- * Several messages and a note of them in one transaction of the destination: all of it becomes visible or nothing. The
- * notes of a lane are its **ledger**, a ring of the last batches. With it the next owner of a lane knows what was
- * delivered and not yet settled; that makes delivery exactly once.
+ * Publishes several messages and a record of their ids in one transaction of the destination: all of it becomes visible
+ * or nothing. The records of a lane are its **ledger**, a ring of the last batches. From the ledger the next owner of a
+ * lane learns which events were delivered but not settled; that makes delivery exactly once.
  */
 export interface Transactions {
-  /** Batches of a lane that the ledger keeps. */
+  /** The number of batches that the ledger keeps per lane. */
   readonly ringSize: number;
 
   /**
-   * Makes sure that the ledger exists, has a place for so many slots and keeps what it is told, and that this process
-   * may use transactions at all. Legal to repeat; safe beside others. Throws LEDGER_UNFIT or TRANSACTIONS_REFUSED with
-   * the way out when that is not so, and DESTINATION_UNREACHABLE when nobody knows.
+   * Makes sure that the ledger exists, has room for this many slots and keeps its records, and that this process may
+   * use transactions. Legal to repeat; safe with concurrent callers. Throws LEDGER_UNFIT or TRANSACTIONS_REFUSED with
+   * the fix, or DESTINATION_UNREACHABLE when the check was not possible.
    */
   prepare(slots: number): Promise<void>;
 
   /**
-   * Fences every former user of this lane. Afterwards none of their transactions can become visible any more: what was
-   * open is aborted, what was being committed is visible, and requests of theirs that are still under way have no
-   * effect. Whoever calls it must then make sure that the lane is still his: it also fences the rightful owner.
+   * Fences every former user of this lane. Afterwards none of their transactions can become visible: an open
+   * transaction is aborted, one that was being committed is visible, and their requests that are still on the wire have
+   * no effect. The caller must then check that it still owns the lane, because a fence also stops the rightful owner.
    */
   fence(lane: LaneAddress, signal: AbortSignal): Promise<LaneTransactions>;
 }
 
-/** The transactions of one lane, one at a time, until the lane is fenced by somebody or this is closed. */
+/** The transactions of one lane, one at a time, until another user fences the lane or this is closed. */
 export interface LaneTransactions {
   /**
-   * The batches with a number above `after` whose transactions were committed, in rising order, as far as the ring
-   * still has them; where nothing is above, the last one, if there is any.
+   * The committed batches with a number above `after`, in rising order, as far as the ring still has them. When there
+   * is none, the last batch of the ledger, if it has any.
    */
   lastCommitted(after: bigint, signal: AbortSignal): Promise<readonly CommittedBatch[]>;
 
   /**
-   * Puts the messages, in their order, and the note of them into a new transaction. Returns their outcomes: all
-   * `delivered` means that it may be committed. Otherwise it must be aborted; those that are not at fault are `skipped`.
-   * A rejected promise means that nobody knows what arrived: then only a new fence helps.
+   * Sends the messages in order, and the record of them, in a new transaction. Returns their outcomes. When all are
+   * `delivered`, the caller may commit; otherwise it must abort, and messages that are not at fault are `skipped`. A
+   * rejected promise means that it is unknown what arrived: the caller must fence the lane again.
    */
   send(messages: readonly Message[], note: CommittedBatch, signal: AbortSignal): Promise<readonly Outcome[]>;
 
-  /** Resolves when all of it is visible for good. Rejected: it may or may not be, and may still become so. */
+  /** Resolves when the transaction is visible for good. Rejected: it may be visible, or may still become so. */
   commit(signal: AbortSignal): Promise<void>;
 
-  /** Resolves when nothing of it is or ever becomes visible. Rejected: only a new fence helps. */
+  /**
+   * Resolves when nothing of the transaction is visible or can become so. Rejected: the caller must fence the lane
+   * again.
+   */
   abort(signal: AbortSignal): Promise<void>;
 
   /**
-   * True when it must not be used for another transaction, because a request of the last one may still be under way
-   * and would hit the next: the lane has to be fenced anew.
+   * True when no further transaction may use this session: a request of the last one may still be on the wire and would
+   * take effect in the next one. The caller must fence the lane again.
    */
   readonly isSpent: boolean;
 
-  /** Lets go of connections at once; an open transaction is left for the next fence. Legal at any time, also twice. */
+  /** Closes the connections at once; the next fence ends an open transaction. Legal at any time, also twice. */
   close(): Promise<void>;
 }

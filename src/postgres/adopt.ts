@@ -6,23 +6,24 @@ import type { Database } from "./pool.ts";
 import type { Session } from "./session.ts";
 import { transaction } from "./transaction.ts";
 
+/** What to adopt; everything by default. */
 interface Adoption {
   /** Only this pipeline. */
   readonly pipeline?: string;
   /** Only this lane of it. */
   readonly lane?: number;
-  /** The database is a copy that works beside its original: it gets a name and a ledger of its own. */
+  /** The database is a copy that runs beside its original: it gets its own name and ledger. */
   readonly asCopy?: boolean;
 }
 
 /**
- * A person's word that the relay shall go on, though ledger and database contradict each other or the database was
- * restored elsewhere. What nobody knows to be delivered is delivered again. Returns the number of lanes.
+ * The operator's decision to continue although ledger and database contradict each other, or the database was restored
+ * on another server. Events with unknown delivery are delivered again. Returns the number of lanes.
  */
 export async function adopt(database: Database, { pipeline, lane, asCopy = false }: Adoption): Promise<number> {
   const { identity, lanes } = database.tables;
   return await transaction(database.pool, writeSettings(database, "adopting"), async (session) => {
-    await comeHome(session, identity, asCopy);
+    await adoptServer(session, identity, asCopy);
     const conditions = [
       ...(pipeline === undefined ? [] : ["pipeline = $2"]),
       ...(lane === undefined ? [] : [`lane = $${pipeline === undefined ? 2 : 3}`]),
@@ -39,7 +40,7 @@ export async function adopt(database: Database, { pipeline, lane, asCopy = false
       const wanted = `${pipeline ?? "any pipeline"}${lane === undefined ? "" : `, lane ${lane}`}`;
       throw new RelayError("CONFIG_INVALID", `There is no ${wanted} to adopt. Pipelines here: ${names}.`);
     }
-    // Whoever comes next may go on with them, under whatever name.
+    // The next service may continue them, under whatever name.
     const { pipelines } = database.tables;
     await session.rows(`update ${pipelines} set service = null where $1::text is null or name = $1`, [
       pipeline ?? null,
@@ -48,7 +49,7 @@ export async function adopt(database: Database, { pipeline, lane, asCopy = false
   });
 }
 
-async function comeHome(session: Session, identity: string, asCopy: boolean): Promise<void> {
+async function adoptServer(session: Session, identity: string, asCopy: boolean): Promise<void> {
   const runsOn = await systemId(session);
   const name = asCopy ? ", uuid = gen_random_uuid()" : "";
   await session.rows(`update ${identity} set system_id = $1${name}`, [runsOn]);

@@ -3,17 +3,17 @@ import type { ColumnInfo } from "./column-names.ts";
 import { displayTable, type TableName } from "./identifiers.ts";
 
 interface Wanted {
-  /** What the column is for, for messages: "the event's id". */
+  /** What the column is for, used in messages: "the event's id". */
   readonly role: string;
-  /** Named by the user. Undefined: look for the candidates; null: there is none. */
+  /** The user's name for it. Undefined: try the candidates; null: there is none. */
   readonly named?: string | null | undefined;
   readonly candidates: readonly string[];
   readonly fits?: (column: ColumnInfo) => boolean;
-  /** What fits, for messages: "boolean". */
+  /** The accepted type, used in messages: "boolean". */
   readonly type?: string;
 }
 
-/** Finds columns by name and type, with errors that name the table, the column and what was looked for. */
+/** Finds columns by name and type. Its errors name the table, the column and what was searched. */
 export class ColumnFinder {
   readonly #table: TableName;
   readonly #columns: ReadonlyMap<string, ColumnInfo>;
@@ -23,6 +23,7 @@ export class ColumnFinder {
     this.#columns = new Map(columns.map((column) => [column.name, column]));
   }
 
+  /** Throws COLUMN_MISSING or COLUMN_MISTYPED unless a column fits. */
   require(wanted: Wanted): ColumnInfo {
     const column = this.find(wanted, "strict");
     if (column) return column;
@@ -30,8 +31,8 @@ export class ColumnFinder {
   }
 
   /**
-   * A column named by the user must be there and fit. A candidate of another type is an error when strict; else it is
-   * passed over, since the table may use the name for something of its own.
+   * A column named by the user must exist and fit. A candidate of another type is an error when strict; otherwise it is
+   * skipped, because the table may use the name for something else.
    */
   find(wanted: Wanted, types: "strict" | "lenient" = "lenient"): ColumnInfo | null {
     if (wanted.named === null) return null;
@@ -54,9 +55,10 @@ export class ColumnFinder {
     return null;
   }
 
+  /** The error for a column that was not found. */
   missing(role: string, looked: readonly string[]): RelayError {
     const there = [...this.#columns.keys()].join(", ");
-    const what = `${displayTable(this.#table)} has no column for ${role}: looked for ${looked.join(", ")}; it has ${there}`;
+    const what = `${displayTable(this.#table)} has no column for ${role}: tried ${looked.join(", ")}; it has ${there}`;
     return new RelayError("COLUMN_MISSING", what);
   }
 

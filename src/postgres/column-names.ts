@@ -1,6 +1,6 @@
 /**
- * Names of columns where the usual ones do not fit. Null says that the table has none, although one of the usual names
- * is there.
+ * Column names where the usual ones do not fit. Null means that the table has none, even if one of the usual names
+ * exists.
  */
 export interface ColumnNames {
   readonly id?: string;
@@ -10,11 +10,14 @@ export interface ColumnNames {
   readonly headers?: string | null;
   readonly correlationId?: string | null;
   readonly createdAt?: string | null;
-  /** The order in which events of one key were written; of a log, the position. */
+  /** The order in which events of one key were written; in a log, the position. */
   readonly order?: string;
-  /** Of a log: the transaction that wrote the row. */
+  /** In a log: the transaction that wrote the row. */
   readonly xid?: string | null;
-  /** What says that an event is published: booleans (true) or timestamps (not null). All are read and set together. */
+  /**
+   * The columns that mark an event as published: booleans (true) or timestamps (not null). All are read and set
+   * together.
+   */
   readonly flags?: readonly string[];
   readonly status?: string | null;
   readonly nextAttemptAt?: string | null;
@@ -22,7 +25,7 @@ export interface ColumnNames {
   readonly lastError?: string | null;
 }
 
-/** The usual names, the first one that a table has wins. */
+/** The usual names; the first that a table has wins. */
 export const CANDIDATES = {
   id: ["id", "event_id"],
   type: ["event_type", "type", "event_name", "intent_type", "name"],
@@ -40,19 +43,20 @@ export const CANDIDATES = {
   lastError: ["last_error"],
 } as const;
 
+/** The usual names of columns that mark an event as published. */
 export const FLAG_CANDIDATES = ["published", "published_at", "processed_at", "delivered_at", "dispatched_at"] as const;
 
-/** A column as the catalogue knows it. */
+/** A column as the catalog describes it. */
 export interface ColumnInfo {
   readonly name: string;
-  /** With its modifier, `character varying(100)`: an explicit cast to it cuts off instead of failing. */
+  /** With its modifier, `character varying(100)`: an explicit cast to it cuts the value instead of failing. */
   readonly type: string;
-  /** Without its modifier, `character varying`: to compare with. */
+  /** Without its modifier, `character varying`: for comparisons. */
   readonly castType: string;
-  /** What a domain is made of; else the same as `castType`. */
+  /** The type under a domain; otherwise the same as `castType`. */
   readonly baseType: string;
   readonly isEnum: boolean;
-  /** An identity column, or one whose default takes the next value of a sequence. */
+  /** An identity column, or one whose default is the next value of a sequence. */
   readonly isSequence: boolean;
 }
 
@@ -60,8 +64,13 @@ const TEXT_TYPES = new Set(["text", "character varying", "bpchar", "character", 
 const TIMESTAMP_TYPES = new Set(["timestamp with time zone", "timestamp without time zone"]);
 const INTEGER_TYPES = new Set(["smallint", "integer", "bigint"]);
 
+/** Text of any type, or an enum. */
 export const isText = ({ baseType, isEnum }: ColumnInfo): boolean => TEXT_TYPES.has(baseType) || isEnum;
+/** A timestamp with or without time zone. */
 export const isTimestamp = ({ baseType }: ColumnInfo): boolean => TIMESTAMP_TYPES.has(baseType);
+/** An integer of any size. */
 export const isInteger = ({ baseType }: ColumnInfo): boolean => INTEGER_TYPES.has(baseType);
+/** json or jsonb. */
 export const isJson = ({ baseType }: ColumnInfo): boolean => baseType === "json" || baseType === "jsonb";
+/** A boolean. */
 export const isBoolean = ({ baseType }: ColumnInfo): boolean => baseType === "boolean";

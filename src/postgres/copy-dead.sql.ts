@@ -2,9 +2,10 @@ import type { EventTable } from "./event-table.ts";
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Copies dead events to the dead letters, together with what their hold knows. The server copies: a payload too large
- * to be loaded is kept as well. One that was replayed and died again waits for a person again, and keeps the errors of
- * before. Takes `$1` pipeline, `$2` ids, `$3` and `$4` the source's schema and table. Returns a note of each.
+ * Copies dead events to the dead letters, together with what their holds know. The server copies, so a payload too
+ * large to load is kept as well. An event that was replayed and died again becomes an open dead letter again and keeps
+ * its former errors. Takes `$1` pipeline, `$2` ids, `$3` and `$4` the source's schema and table. Returns a note of
+ * each.
  */
 export const copyDeadSql = ({ holds, failedEvents }: RelayTables, table: EventTable): string => `
 insert into ${failedEvents} as d (pipeline, original_event_id, source_schema, source_table, event_type, event_key, payload,

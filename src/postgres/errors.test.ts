@@ -63,6 +63,15 @@ test("a lost or refused connection means DATABASE_UNREACHABLE", () => {
   }
 });
 
+test("H13 that nothing listens is reported with the place, and nothing is said of a login", () => {
+  const refused = (place: string) =>
+    Object.assign(socketError("ECONNREFUSED"), { message: `connect ECONNREFUSED ${place}` });
+  const both = new AggregateError([refused("::1:5432"), refused("127.0.0.1:5432")]);
+  const { message } = translateError(both, context);
+  assert.match(message, /nothing listens at ::1:5432 or 127\.0\.0\.1:5432 \(ECONNREFUSED\)/);
+  assert.doesNotMatch(message, /password|user/);
+});
+
 test("waiting in vain for a free connection of one's own means DATABASE_BUSY", () => {
   const error = new Error("timeout exceeded when trying to connect");
   assert.equal(translateError(error, context).code, "DATABASE_BUSY");
@@ -89,7 +98,7 @@ test("A7 the message names what was done, table, role, column and the server's w
   assert.ok(column.message.includes("column payload"));
 });
 
-test("an error of the relay passes unchanged, and anything else thrown is told", () => {
+test("an error of the relay passes unchanged, and anything else thrown becomes one", () => {
   const fenced = new RelayError("FENCED", "gone");
   assert.equal(translateError(fenced, context), fenced);
   assert.equal(translateError("a string", context).code, "DATABASE_REFUSED");

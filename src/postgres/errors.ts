@@ -1,19 +1,22 @@
 import { type ErrorCode, isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 
-/** What was going on, so that a message can name more than the driver knows. */
+/** What the relay was doing, so that a message can contain more than the driver knows. */
 export interface ErrorContext {
   /** "settling", "reading the lanes". */
   readonly doing: string;
   /** The table of events concerned, if any, as people write it. */
   readonly table?: string | undefined;
   readonly role?: string | undefined;
-  /** The relay's own schema: a missing table in it is another error than a missing table of events. */
+  /** The relay's own schema: a missing table in it is a different error than a missing table of events. */
   readonly relaySchema?: string | undefined;
-  /** Set while a COMMIT is under way: then nothing promises that nothing took effect. */
+  /** Set during a COMMIT: then a failure does not prove that nothing took effect. */
   readonly committing?: boolean | undefined;
 }
 
-/** The server says it undid everything: deadlock, serialization failure, lock timeout, cancelled statement. */
+/**
+ * The server confirms that it rolled everything back: deadlock, serialization failure, lock timeout, cancelled
+ * statement.
+ */
 const ROLLED_BACK = new Set(["40001", "40P01", "55P03", "57014"]);
 
 /** Connection lost, shutdown, starting up, too many connections, idle in transaction for too long. */
@@ -44,27 +47,27 @@ const SOCKET_ERRORS = new Set([
   "ENOENT",
 ]);
 
-/** Messages of the driver that come without a code. */
+/** Messages of the driver that have no code. */
 const CONNECTION_LOST =
   /connection terminated|connection ended|not queryable|client was closed|client has encountered a connection error|query read timeout|pool after calling end|accepts writes|socket/i;
 const POOL_EXHAUSTED = /timeout exceeded when trying to connect/i;
 
-/** The one place where errors of the driver become errors of the relay. */
+/** The one place where driver errors become errors of the relay. */
 export function translateError(error: unknown, context: ErrorContext): RelayError {
   if (isRelayError(error)) return error;
   const code = codeOf(error, context);
   return new RelayError(code, describe(error, code, context), { cause: error });
 }
 
-/** True when the connection survived: an answer of the server that ended the statement, not the session. */
+/** True when the connection survived: the server's error ended the statement, not the session. */
 export function isStatementError(error: unknown): boolean {
   const state = sqlStateOf(error);
-  // The severity is a word in the server's language; the states that end a session are known.
+  // The severity is localized; the states that end a session are known.
   if (state === undefined || UNREACHABLE.test(state)) return false;
   return !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
 }
 
-/** The server takes no writes: it is a standby, or became one under an open connection. */
+/** The server accepts no writes: it is a standby, or became one during the connection. */
 export function isDemoted(error: unknown): boolean {
   return sqlStateOf(error) === "25006";
 }
@@ -74,7 +77,7 @@ function codeOf(error: unknown, context: ErrorContext): ErrorCode {
   const state = sqlStateOf(error);
   const isAboutFunction = textField(error, "routine") === "ParseFuncOrColumn";
   if (state !== undefined) return codeOfState(state, message, context, isAboutFunction);
-  // Nothing was sent yet: the process itself has all of its connections in use.
+  // Nothing was sent yet: all connections of this process are in use.
   if (POOL_EXHAUSTED.test(message)) return "DATABASE_BUSY";
   const socketError = textField(error, "code");
   if (socketError !== undefined && SOCKET_ERRORS.has(socketError)) return "DATABASE_UNREACHABLE";
@@ -87,7 +90,8 @@ function codeOfState(state: string, message: string, context: ErrorContext, isAb
   if (ROLLED_BACK.has(state)) return context.committing ? "DATABASE_UNREACHABLE" : "DATABASE_BUSY";
   if (UNREACHABLE.test(state)) return "DATABASE_UNREACHABLE";
   const code = BY_STATE[state] ?? "DATABASE_REFUSED";
-  // Without a table of events the statement is about the relay's own, and functions are its own choice anyway.
+  // Without a table of events, the statement is about the relay's own tables. Functions are always the relay's own
+  // choice.
   if (code === "COLUMN_MISTYPED" && (context.table === undefined || isAboutFunction)) return "DATABASE_REFUSED";
   if (code === "TABLE_MISSING" && isAboutRelaySchema(message, state, context)) return "SCHEMA_MISSING";
   return code;
@@ -99,7 +103,7 @@ function isAboutRelaySchema(message: string, state: string, { relaySchema }: Err
 }
 
 function describe(error: unknown, code: ErrorCode, context: ErrorContext): string {
-  const parts = [`${context.doing} failed: ${reasonOf(error, 500)}`];
+  const parts = [`${context.doing} failed: ${refusalOf(error) ?? reasonOf(error, 500)}`];
   if (context.committing) parts.push("(during the commit: whether it took effect is unknown)");
   if (context.table !== undefined) parts.push(`(table ${context.table})`);
   const column = textField(error, "column");
@@ -112,9 +116,21 @@ function describe(error: unknown, code: ErrorCode, context: ErrorContext): strin
   return parts.join(" ");
 }
 
+/**
+ * Recognizes that nothing listens at the address, which no login and no password can change; null for every other
+ * error.
+ */
+function refusalOf(error: unknown): string | null {
+  const each: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  const places = each.map((it) => /^connect ECONNREFUSED (\S+)$/.exec(reasonOf(it))?.[1]);
+  if (places.length === 0 || places.includes(undefined)) return null;
+  return `nothing listens at ${places.join(" or ")} (ECONNREFUSED)`;
+}
+
+/** The server's SQLSTATE; undefined for errors of the driver or the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = textField(error, "code");
-  // Socket errors are longer or shorter words; a server's error always has a severity.
+  // Socket errors have other lengths; a server's error always has a severity.
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && textField(error, "severity") !== undefined
     ? code
     : undefined;

@@ -2,7 +2,7 @@ import type { TableName } from "./identifiers.ts";
 
 /**
  * What the shared statements need to know of a table of events. Every member but the name is an SQL fragment over the
- * table's alias `t`, ready to be put into a statement.
+ * table's alias `t`, ready to use in a statement.
  */
 export interface EventTable {
   readonly name: TableName;
@@ -10,11 +10,14 @@ export interface EventTable {
   readonly quotedName: string;
   /** The column, for comparisons that can use its index. */
   readonly id: string;
-  /** The id's type, to cast texts to: `uuid`. */
+  /** The id's type, for casts: `uuid`. */
   readonly idType: string;
   /** Never null. */
   readonly eventType: string;
-  /** The column that holds the type as it is, for conditions that an index can have too; null where none does. */
+  /**
+   * The column that stores the type unchanged, for conditions that an index can contain too; null without such a
+   * column.
+   */
   readonly typeColumn: string | null;
   readonly key: string;
   /** As bytea, never null. */
@@ -24,6 +27,6 @@ export interface EventTable {
   readonly correlationId: string;
   /** As timestamptz. */
   readonly createdAt: string;
-  /** True for a row that nobody has marked: it still waits to be delivered, now or later. */
+  /** True for a row that is not marked: it has yet to be delivered, now or later. */
   readonly unsettled: string;
 }

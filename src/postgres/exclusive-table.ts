@@ -4,31 +4,31 @@ import { displayTable, type TableName } from "./identifiers.ts";
 import type { Database } from "./pool.ts";
 import type { Session } from "./session.ts";
 import {
-  firstComers,
+  conflictingReaders,
+  earlierDeployments,
   ledgerOfAnother,
+  otherDestinations,
   type Reader,
   readerOf,
   readersSql,
-  rivalsOf,
-  sharersText,
-  strayedEnds,
-} from "./sharers.ts";
+  sharedTableText,
+} from "./shared-table.ts";
 import { glance } from "./transaction.ts";
 
 /**
- * After the others are gone a newcomer waits for so many of their leases: instances that lost their lease together with the database join
- * again in any order, and the one who came second must not become the first by that.
+ * After the other deployment is gone, a newcomer waits for this many of its leases. Instances that lost their leases
+ * together with the database rejoin in any order, and the second deployment must not become the first that way.
  */
 const GRACE_LEASES = 1.5;
 
-/** Keeps a pipeline from marking rows, or moving lanes on, that belong to another deployment. */
+/** Keeps two deployments from serving one table: rows and lanes that belong to another deployment are never touched. */
 export class ExclusiveTable {
   readonly #database: Database;
   readonly #table: TableName;
   readonly #pipeline: string;
   readonly #use: "queue" | "log";
   readonly #nowMs: () => number;
-  /** Who came first when it was last looked, and how long that counts. */
+  /** The deployment that came first at the last check, and how long that decision counts. */
   #yielded: { readonly untilMs: number; readonly error: RelayError } | null = null;
   #owner: string | null = null;
 
@@ -49,8 +49,8 @@ export class ExclusiveTable {
   }
 
   /**
-   * In the transaction that takes lanes: throws TABLE_SHARED while another deployment serves the table. Pipelines of one
-   * table take lanes one after the other, so that of two newcomers the second sees the first.
+   * Runs in the transaction that takes lanes over. Throws TABLE_SHARED while another deployment serves the table.
+   * Pipelines of one table take lanes one after the other, so that of two newcomers the second sees the first.
    */
   async mayTake(session: Session, owner: string): Promise<void> {
     this.#owner = owner;
@@ -71,9 +71,9 @@ export class ExclusiveTable {
   #yieldTo(me: Reader, readers: readonly Reader[]): void {
     const ofAnother = ledgerOfAnother(me);
     if (ofAnother !== null) throw new RelayError("TABLE_SHARED", ofAnother);
-    const first = firstComers(me, readers);
+    const first = earlierDeployments(me, readers);
     if (first.length > 0) {
-      const error = new RelayError("TABLE_SHARED", sharersText(this.#table, me, first));
+      const error = new RelayError("TABLE_SHARED", sharedTableText(this.#table, me, first));
       const graceMs = GRACE_LEASES * Math.max(...first.map(({ leaseMs }) => leaseMs));
       this.#yielded = { untilMs: this.#nowMs() + graceMs, error };
       throw error;
@@ -82,23 +82,23 @@ export class ExclusiveTable {
     this.#yielded = null;
   }
 
-  /** Nothing is marked in a log: there, several pipelines may well read the same. */
+  /** A log has no marks, so several pipelines can safely read the same events. */
   #me(readers: readonly Reader[]): Reader | undefined {
     const me = readers.find(({ instance, pipeline }) => instance === this.#owner && pipeline === this.#pipeline);
     return this.#use === "log" && me !== undefined ? { ...me, takes: undefined } : me;
   }
 
-  /** Also of those who came second, and of instances of our own that lead elsewhere. */
+  /** Also warns the deployment that came second, and about our own instances that publish to another destination. */
   async warnings(): Promise<readonly SourceWarning[]> {
-    const context = this.#database.errorContext("looking for other readers", displayTable(this.#table));
+    const context = this.#database.errorContext("checking for other readers", displayTable(this.#table));
     const text = readersSql(this.#database.tables, this.#table);
     const rows = await glance(this.#database.pool, context, this.#database.timeouts.statementMs, text);
     const readers = rows.map(readerOf);
     const me = this.#me(readers);
     if (me === undefined) return [];
-    const others = [...rivalsOf(me, readers), ...strayedEnds(me, readers)];
+    const others = [...conflictingReaders(me, readers), ...otherDestinations(me, readers)];
     if (others.length === 0) return [];
-    const { code, message } = new RelayError("TABLE_SHARED", sharersText(this.#table, me, others));
+    const { code, message } = new RelayError("TABLE_SHARED", sharedTableText(this.#table, me, others));
     return [{ code, reason: message }];
   }
 }

@@ -10,15 +10,15 @@ interface Fence {
   readonly ledger: Settlement["ledger"];
   /** In the order of delivery. */
   readonly delivered: readonly string[];
-  /** How far a lane of a log has come, as JSON, and what must hold besides for this to be true. */
+  /** For a log: the lane's checkpoint as JSON, and a further condition for writing it. */
   readonly log?: { readonly position: string; readonly condition: string };
-  /** Where claims are durable, in the same place: which of them are sent. */
+  /** With durable claims: the claimed events that are being sent, stored in the same column. */
   readonly sending?: readonly string[];
 }
 
 /**
- * Moves the lane's progress on and returns one row, or none when the lane changed hands or moved on otherwise. To be
- * used as a CTE of the statement that marks the rows, so that nothing can come between the two.
+ * Raises the lane's progress and returns one row, or none when the lane has another owner or other progress. Use it as
+ * a CTE of the statement that marks the rows, so that nothing can happen in between.
  */
 export function fenceSql({ lanes }: RelayTables, pipeline: string, fence: Fence): string {
   const { grant, previousBatch, batch, delivered, ledger, log, sending } = fence;
@@ -30,7 +30,7 @@ export function fenceSql({ lanes }: RelayTables, pipeline: string, fence: Fence)
          settled_at = clock_timestamp(), crashes = greatest(crashes - 1, 0)`;
   const position = sending === undefined ? log?.position : JSON.stringify({ sending });
   const moved = position === undefined ? "" : `, position = ${quoteLiteral(position)}::jsonb`;
-  // A part of a batch moves nothing on: only its last part does.
+  // Only the last part of a batch raises the ledger's progress.
   const ledgered = ledger === "none" || batch === previousBatch ? "" : `, ledgered_batch = ${batch}`;
   return `update ${lanes} set settled_batch = ${batch}${ledgered}${moved}${progress}
     where ${grantCondition(pipeline, grant)} and settled_batch = ${previousBatch}${log === undefined ? "" : ` and ${log.condition}`} returning 1`;

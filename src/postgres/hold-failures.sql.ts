@@ -1,13 +1,15 @@
 import type { EventTable } from "./event-table.ts";
 import type { RelayTables } from "./relay-tables.ts";
 
-/** Attempts whose errors are kept: the first one and the newest. `block` tries for ever, its history must not grow so. */
+/**
+ * Attempts whose errors are kept: the first and the newest. The policy `block` retries forever; its history is bounded.
+ */
 const ERRORS_MAX = 100;
 
 /**
- * One hold per failed event whose row still waits; returns their ids. The error of each attempt is appended to those
- * before. A suspect that failed has ended nobody: its last crash was none. Takes `$1` pipeline, `$2` lane and the columns of
- * `failureColumns`.
+ * One hold per failed event whose row is still pending; returns their ids. The error of each attempt is appended. A
+ * failed suspect crashed no process, so its last crash does not count. Takes `$1` pipeline, `$2` lane and the columns
+ * of `failureColumns`.
  */
 export const holdFailuresSql = ({ holds }: RelayTables, table: EventTable): string => `
 insert into ${holds} as h

@@ -1,8 +1,8 @@
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Notes that these events are about to be sent by a lane that keeps crashing: whoever finds the note counts one more
- * crash on them. Due at once, parking their key. Takes `$1` pipeline, `$2` lane, `$3` ids, `$4` keys.
+ * Notes that a lane that keeps crashing is about to send these events: a later owner that finds the note counts one
+ * more crash. The holds are due at once and park their keys. Takes `$1` pipeline, `$2` lane, `$3` ids, `$4` keys.
  */
 export const holdSuspectsSql = ({ holds }: RelayTables): string => `
 insert into ${holds} as h (pipeline, lane, event_id, event_key, state, parks, attempts, crashes, next_at, reason)

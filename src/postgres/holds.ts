@@ -22,6 +22,7 @@ export interface HoldScope {
 const HOLD_COLUMNS = `event_id, event_key, lane, state, parks, attempts, crashes,
   round(extract(epoch from next_at - clock_timestamp()) * 1000)::bigint, ${unmarkedSql("")}`;
 
+/** The holds of these lanes, the oldest first. */
 export async function readHolds(
   session: Session,
   { holds }: RelayTables,
@@ -36,11 +37,11 @@ export async function readHolds(
   return rows.map(holdOf);
 }
 
-/** All but the dead ones of a lane. */
+/** All holds of a lane except dead ones. */
 export async function readLivingHolds(database: Database, pipeline: string, lane: number): Promise<readonly Hold[]> {
   const text = `select ${HOLD_COLUMNS} from ${database.tables.holds}
     where pipeline = ${quoteLiteral(pipeline)} and lane = ${lane} and state <> 'dead' order by first_failed_at, event_id`;
-  const context = database.errorContext("looking at holds");
+  const context = database.errorContext("reading holds");
   return (await glance(database.pool, context, database.timeouts.statementMs, text)).map(holdOf);
 }
 
@@ -59,12 +60,12 @@ function holdOf([id, key, lane, state, parks, attempts, crashes, dueInMs, unmark
 }
 
 interface WrittenFailures {
-  /** Ids whose row is not waiting any more: those get no hold. */
+  /** Ids whose row is no longer pending: they get no hold. */
   readonly gone: readonly string[];
   readonly dead: readonly DeadLetterNote[];
 }
 
-/** Holds the failed events back, each with the error of every attempt, and copies the dead ones. */
+/** Holds the failed events, each with the error of every attempt, and copies the dead ones to the dead letters. */
 export async function writeFailures(
   session: Session,
   scope: HoldScope,
@@ -82,7 +83,7 @@ export async function writeFailures(
   return { gone: failed.filter(({ id }) => !held.has(id)).map(({ id }) => id), dead };
 }
 
-/** Parallel arrays, as `unnest` takes them: ids, keys, reasons, attempts, delays (null for the dead), parks. */
+/** Parallel arrays for `unnest`: ids, keys, reasons, attempts, delays (null for the dead), parks. */
 export function failureColumns(failed: readonly Failure[]): readonly unknown[] {
   return [
     failed.map(({ id }) => id),
@@ -94,11 +95,12 @@ export function failureColumns(failed: readonly Failure[]): readonly unknown[] {
   ];
 }
 
-/** PostgreSQL's text holds every character but one. */
+/** PostgreSQL's text accepts every character except NUL. */
 function storableText(text: string): string {
   return text.replaceAll("\0", "\u{FFFD}");
 }
 
+/** Notes suspects before they are sent, so that a crash is attributed to them. */
 export async function writeSuspects(
   session: Session,
   { tables, pipeline, lane }: HoldScope,
@@ -109,6 +111,7 @@ export async function writeSuspects(
   await session.rows(holdSuspectsSql(tables), [pipeline, lane, ...columns]);
 }
 
+/** Deletes holds by the ids of their events. */
 export async function deleteHolds(
   session: Session,
   { tables, pipeline }: HoldScope,

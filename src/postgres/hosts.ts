@@ -1,27 +1,28 @@
 import pg from "pg";
 import { RelayError } from "../core/errors.ts";
 
-/** One of the servers that a database may be found on. */
+/** One of the servers that can host the database. */
 export interface DatabaseHost {
   readonly host: string;
   readonly port?: number;
 }
 
-/** `any`: the first that answers. Else the first that is no standby. */
+/** `any`: the first that responds. Otherwise the first that is not a standby. */
 export type TargetSession = "any" | "read-write" | "primary";
 
 const TARGETS: readonly string[] = ["any", "read-write", "primary"] satisfies readonly TargetSession[];
 
+/** A connection string with several hosts, taken apart. */
 export interface SplitAddress {
-  /** The address with the first host alone. */
+  /** The address with the first host only. */
   readonly url: string;
   readonly hosts: readonly DatabaseHost[];
   readonly target: TargetSession;
 }
 
 /**
- * Takes `postgres://user@one:5432,two/db?target_session_attrs=read-write` apart; null for an address with one host.
- * Without the attribute a server is wanted that takes writes: the relay cannot do without. Throws CONFIG_INVALID.
+ * Splits `postgres://user@one:5432,two/db?target_session_attrs=read-write`; null for an address with one host. Without
+ * the attribute it requires a server that accepts writes, because the relay writes. Throws CONFIG_INVALID.
  */
 export function splitHosts(url: string): SplitAddress | null {
   const match = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/is.exec(url);
@@ -30,7 +31,7 @@ export function splitHosts(url: string): SplitAddress | null {
   const written = /([?&])target_session_attrs=([^&#]*)(&?)/i.exec(rest);
   const target = (written?.[2] ?? "read-write").toLowerCase();
   if (!TARGETS.includes(target)) {
-    const what = `The database's address has target_session_attrs=${target}: the relay writes, so it is one of`;
+    const what = `The database address has target_session_attrs=${target}; the relay accepts`;
     throw new RelayError("CONFIG_INVALID", `${what} ${TARGETS.join(", ")}`);
   }
   if (!list.includes(",") && written === null) return null;
@@ -43,16 +44,16 @@ export function splitHosts(url: string): SplitAddress | null {
 function hostOf(text: string): DatabaseHost {
   const match = /^(\[[0-9a-f:.]+\]|[^:]+)(?::(\d{1,5}))?$/i.exec(text.trim());
   if (match === null) {
-    const what = `${JSON.stringify(text)} in the database's address is no host:port`;
-    throw new RelayError("CONFIG_INVALID", `${what}; several are written as one:5432,two:5432`);
+    const what = `${JSON.stringify(text)} in the database address is not host:port`;
+    throw new RelayError("CONFIG_INVALID", `${what}; write several hosts as one:5432,two:5432`);
   }
   const host = decodeURIComponent(match[1]!.replace(/^\[|\]$/g, ""));
   return match[2] === undefined ? { host } : { host, port: Number(match[2]) };
 }
 
 /**
- * A pool whose server is looked for among several, in order: at the first connection, and whenever one cannot be had or
- * the server takes no writes any more. All other connections of the database take the host from the pool's options.
+ * A pool that searches its server among several hosts, in order: at the first connection, when a connection fails, and
+ * when the server stops accepting writes. All other connections to the database use the host in the pool's options.
  */
 export class HostPool extends pg.Pool {
   readonly #hosts: readonly DatabaseHost[];
@@ -88,14 +89,14 @@ export class HostPool extends pg.Pool {
     try {
       return await super.connect();
     } catch (error) {
-      // A pool that is merely used up says nothing about the server.
+      // An exhausted pool does not mean that the server is gone.
       if (error instanceof Error && /timeout exceeded/.test(error.message)) throw error;
       await this.#choose();
       return await super.connect();
     }
   }
 
-  /** Once for all that wait for it. */
+  /** One search serves all callers that wait for it. */
   #choose(): Promise<void> {
     this.#choosing ??= this.#find().finally(() => {
       this.#choosing = null;
@@ -116,7 +117,7 @@ export class HostPool extends pg.Pool {
         refusals.push(error);
       }
     }
-    // One that answers and is a standby says more than one that does not answer.
+    // A host that responds as a standby is more informative than one that does not respond.
     throw refusals.find((error) => error instanceof StandbyError) ?? refusals.at(-1);
   }
 }
@@ -129,11 +130,11 @@ type ConnectCallback = (
 
 class StandbyError extends Error {}
 
-/** What names this host in a client's settings. The driver takes what stands in an address before anything else. */
+/** The client settings for this host. The driver prefers what is in a connection string. */
 function placeOf({ host, port }: DatabaseHost, connectionString: string | undefined): pg.ClientConfig {
   if (connectionString === undefined) return port === undefined ? { host } : { host, port };
   const address = new URL(connectionString);
-  // A directory of a Unix socket is a host too, written as %2Ftmp.
+  // The directory of a Unix socket is a host too, written as %2Ftmp.
   address.hostname = host.includes(":") ? `[${host}]` : encodeURIComponent(host);
   address.port = port === undefined ? "" : String(port);
   return { connectionString: address.href };

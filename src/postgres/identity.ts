@@ -5,7 +5,7 @@ import type { Database } from "./pool.ts";
 import type { Session } from "./session.ts";
 import { transaction } from "./transaction.ts";
 
-/** Who a pipeline is for a destination with a ledger. The first time it gets slots of its own there. */
+/** The pipeline's identity for a destination with a ledger. At the first call it gets its own slots there. */
 export async function pipelineIdentity(database: Database, pipeline: string): Promise<PipelineIdentity> {
   const { identity, pipelines } = database.tables;
   return await transaction(database.pool, writeSettings(database, "reading the identity"), async (session) => {
@@ -22,7 +22,7 @@ export async function pipelineIdentity(database: Database, pipeline: string): Pr
   });
 }
 
-/** Managed servers may keep it to themselves. */
+/** The cluster's system identifier; null where a managed server hides it. */
 export async function systemId(session: Session): Promise<string | null> {
   const [allowed] = await session.rows("select has_function_privilege('pg_control_system()', 'execute')");
   if (allowed?.[0] !== "t") return null;
@@ -31,8 +31,8 @@ export async function systemId(session: Session): Promise<string | null> {
 }
 
 /**
- * Gives a pipeline slots that none of its lanes ever had, behind those of all others. To be called before its number of
- * lanes changes. What the ledger has under the old ones is forgotten: everything in it must be settled.
+ * Gives a pipeline slots that no lane ever had, after those of all others. Call it before the number of lanes changes.
+ * The ledger's entries under the old slots are forgotten, so everything in them must be settled.
  */
 export async function moveSlots(session: Session, { tables }: Database, pipeline: string): Promise<void> {
   await lockSlots(session, tables.pipelines);
@@ -43,7 +43,7 @@ export async function moveSlots(session: Session, { tables }: Database, pipeline
   );
 }
 
-/** One pipeline after the other, so that no two get the same. */
+/** Serializes the assignment, so that no two pipelines get the same slots. */
 async function lockSlots(session: Session, pipelines: string): Promise<void> {
   await session.rows("select pg_advisory_xact_lock(hashtext($1))", [`${pipelines} slots`]);
 }

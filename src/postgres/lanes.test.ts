@@ -3,12 +3,11 @@ import { randomUUID } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
+import { openAsRelay } from "../../test/servers/relay-role.ts";
 import { isRelayError } from "../core/errors.ts";
 import { fenceSql } from "./fence.sql.ts";
-import { grantsFor } from "./grants.ts";
 import { release, requireGrant, survey, takeOver, writeSettings } from "./lanes.ts";
 import { postgresMembership } from "./membership.ts";
-import { migrateUp } from "./migrations/migrate.ts";
 import { pollTimeKeeper, registerPipeline } from "./pipelines.ts";
 import { type Database, openDatabase } from "./pool.ts";
 import { statement, transaction } from "./transaction.ts";
@@ -22,12 +21,7 @@ let other: pg.Client;
 
 before(async () => {
   server = await startPostgres({ version: 18 });
-  const owner = openDatabase({ url: server.url });
-  await migrateUp(owner);
-  await owner.close();
-  await server.query("create role relay login");
-  await server.query(grantsFor({ role: "relay", tables: [] }));
-  database = openDatabase({ url: server.databaseUrl("postgres", "relay") });
+  database = await openAsRelay(server);
   other = new pg.Client({ connectionString: server.url });
   await other.connect();
 });
@@ -41,7 +35,12 @@ after(async () => {
 beforeEach(async () => {
   await server.query("truncate outbox_relay.pipelines, outbox_relay.lanes, outbox_relay.instances");
   await transaction(database.pool, writeSettings(database, "preparing"), (session) =>
-    registerPipeline(session, database, { name: "p", source: { schema: "app", table: "outbox" }, lanes: 2 }),
+    registerPipeline(session, database, {
+      name: "p",
+      source: { schema: "app", table: "outbox" },
+      lanes: 2,
+      takes: null,
+    }),
   );
 });
 
@@ -53,7 +52,7 @@ async function join(): Promise<string> {
 
 const take = (owner: string, lanes: readonly number[] = [0]) => takeOver(database, SCOPE, owner, lanes);
 
-test("B4 whoever counts with another number of lanes than the database gets none", async () => {
+test("B4 a caller that assumes another number of lanes than the database gets none", async () => {
   const id = await join();
   assert.deepEqual(await takeOver(database, { pipeline: "p", laneCount: 3 }, id, [0, 1]), []);
   assert.equal((await take(id, [0, 1])).length, 2);
@@ -102,7 +101,7 @@ for (const [what, lock] of [
   });
 }
 
-test("B4 a settle that waits for a take-over finds itself fenced when it may go on", async () => {
+test("B4 a settle that waits for a take-over is fenced once it can continue", async () => {
   const [first, second] = [await join(), await join()];
   const [taken] = await take(first);
   await postgresMembership(database).leave(first);
@@ -143,7 +142,7 @@ test("what is done with durable claims at a take-over commits or fails together 
   );
 });
 
-test("a released lane is nobody's, and holding on to the grant is fenced", async () => {
+test("a released lane has no owner, and its former grant is fenced", async () => {
   const id = await join();
   const [taken] = await take(id);
   const check = () =>
@@ -177,7 +176,12 @@ test("the heartbeat has a connection of its own and does not wait for work", asy
 
 test("a pipeline's name belongs to one table", async () => {
   const registering = transaction(database.pool, writeSettings(database, "preparing"), (session) =>
-    registerPipeline(session, database, { name: "p", source: { schema: "app", table: "outbox_events" }, lanes: 2 }),
+    registerPipeline(session, database, {
+      name: "p",
+      source: { schema: "app", table: "outbox_events" },
+      lanes: 2,
+      takes: null,
+    }),
   );
   await assert.rejects(
     registering,

@@ -11,34 +11,37 @@ import { takeLanesSql } from "./take-lanes.sql.ts";
 import { timelineSql } from "./timeline.ts";
 import { glance, statement, transaction } from "./transaction.ts";
 
-/** A lane that has just changed hands. */
+/** A lane that has just changed its owner. */
 export interface TakenLane {
   readonly lane: number;
   /** Null when it was free. */
   readonly formerOwner: string | null;
-  /** True when the former owner was another one and did not release it. */
+  /** True when the former owner was another instance and did not release the lane. */
   readonly died: boolean;
 }
 
-/** A pipeline with the number of lanes by which its events are told apart. */
+/** A pipeline with the number of lanes that its keys are hashed to. */
 interface LaneScope {
   readonly pipeline: string;
   readonly laneCount: number;
 }
 
-/** In place of a lane's number in a survey: the row tells of the pipeline's pause, of its limit, or of its holds. */
+/**
+ * Values in place of a lane's number in a survey: such a row describes the pipeline's pause, its limit, or its holds.
+ */
 const PAUSE_ROW = "-1";
 const LIMIT_ROW = "-2";
 const HOLDS_ROW = "-3";
 
-/** What an adapter does in the transaction in which the lanes change hands. */
+/** What an adapter does in the transaction in which lanes change their owner. */
 interface TakingHooks {
-  /** Throws when no lane may be taken now. */
+  /** Throws when no lane can be taken over now. */
   readonly mayTake?: (session: Session) => Promise<void>;
   /** Frees durable claims. */
   readonly onTaken?: (session: Session, taken: readonly TakenLane[]) => Promise<void>;
 }
 
+/** Reads instances, lanes, pause and limit of a pipeline in one snapshot. */
 export async function survey(database: Database, pipeline: string, service: string | null = null): Promise<Survey> {
   const context = database.errorContext("surveying the lanes");
   const rows = await glance(
@@ -80,6 +83,7 @@ function timelineField(timeline: string | null | undefined): { readonly timeline
   return timeline == null ? {} : { timeline };
 }
 
+/** Takes free lanes over and reads their holds, in one transaction. The new epoch fences the former owner. */
 export async function takeOver(
   database: Database,
   { pipeline, laneCount }: LaneScope,
@@ -121,6 +125,7 @@ export async function takeOver(
   });
 }
 
+/** Releases a lane, so that another instance can take it over at once. */
 export async function release(
   database: Database,
   pipeline: string,
@@ -135,8 +140,8 @@ export async function release(
 }
 
 /**
- * Keeps the lane from changing hands until the end of the transaction, and throws FENCED when it has. FOR KEY SHARE
- * does not hinder the settles of the same owner; `lockFreeLanesSql` says what hinders what.
+ * Keeps the lane from changing its owner until the end of the transaction, and throws FENCED when it already has. FOR
+ * KEY SHARE does not block the settles of the same owner; see the lock table in `lockFreeLanesSql`.
  */
 export async function requireGrant(
   session: Session,
@@ -149,10 +154,12 @@ export async function requireGrant(
   if (rows.length === 0) throw fenced(pipeline, grant);
 }
 
+/** The error of a write under an outdated grant. */
 export function fenced(pipeline: string, { lane, epoch }: Grant): RelayError {
-  return new RelayError("FENCED", `Lane ${lane} of ${pipeline} is no longer ours under epoch ${epoch}`);
+  return new RelayError("FENCED", `Lane ${lane} of ${pipeline} is no longer owned at epoch ${epoch}`);
 }
 
+/** Settings for transactions that write. */
 export function writeSettings(database: Database, doing: string, table?: string) {
   return {
     context: database.errorContext(doing, table),

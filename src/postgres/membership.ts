@@ -1,5 +1,5 @@
 import type { Membership } from "../ports/membership.ts";
-import { quoteArray, quoteLiteral } from "./identifiers.ts";
+import { jsonSql, quoteArray, quoteLiteral } from "./identifiers.ts";
 import type { Database } from "./pool.ts";
 import type { Row } from "./session.ts";
 import { statement } from "./transaction.ts";
@@ -8,8 +8,8 @@ import { statement } from "./transaction.ts";
 const LEASES_AHEAD_MAX = 3;
 
 /**
- * All times are the database's. `clock_timestamp()` and not `now()`: a statement that waited for a lock must not count
- * with the time at which it began. The control connection is the database's and ends with it, not with the membership.
+ * All times are the database's. `clock_timestamp()` and not `now()`: a statement that waited for a lock must not use
+ * the time at which it began. The control connection belongs to the database and outlives the membership.
  */
 export function postgresMembership(database: Database): Membership {
   const { instances } = database.tables;
@@ -52,9 +52,9 @@ export function postgresMembership(database: Database): Membership {
       return rows.length === 1;
     },
     reap: async () => {
-      // A renewal under way holds the row's lock: that instance lives, there is nothing to wait for.
+      // A running renewal holds the row's lock: that instance is alive, so skip it.
       const rows = await run(
-        "looking for dead instances",
+        "reaping dead instances",
         `delete from ${instances} where id in (
            select id from ${instances}
            where alive_until <= clock_timestamp()
@@ -68,10 +68,6 @@ export function postgresMembership(database: Database): Membership {
       await run("leaving", `delete from ${instances} where id = ${quoteLiteral(id)}`);
     },
   };
-}
-
-function jsonSql(value: object | undefined): string {
-  return value === undefined ? "null" : quoteLiteral(JSON.stringify(value).replaceAll("\\u0000", ""));
 }
 
 function aliveUntil(leaseMs: number): string {

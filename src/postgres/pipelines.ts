@@ -1,5 +1,6 @@
 import { RelayError } from "../core/errors.ts";
-import { displayTable, quoteLiteral, type TableName } from "./identifiers.ts";
+import type { TypeFilter } from "../ports/queue-store.ts";
+import { displayTable, jsonSql, quoteLiteral, type TableName } from "./identifiers.ts";
 import type { Database } from "./pool.ts";
 import type { Session } from "./session.ts";
 import { statement } from "./transaction.ts";
@@ -7,23 +8,40 @@ import { statement } from "./transaction.ts";
 interface PipelineRegistration {
   readonly name: string;
   readonly source: TableName;
-  /** Proposed; what the database says wins. */
+  /** Proposed; the number stored in the database wins. */
   readonly lanes: number;
+  /** Which events it reads. */
+  readonly takes: TypeFilter;
 }
 
-/** Makes sure that the pipeline and its lanes have rows. Safe beside others; returns the number of lanes. */
+/** The destination in a pipeline's name, without the type list that a relay for some types appends. */
+export function destinationOf(pipeline: string): string {
+  return pipeline.slice(pipeline.lastIndexOf("->") + 2).replace(/\[.*\]$/s, "");
+}
+
+/** Makes sure that the pipeline and its lanes have rows. Safe to run concurrently; returns the number of lanes. */
 export async function registerPipeline(
   session: Session,
   database: Database,
-  { name, source, lanes }: PipelineRegistration,
+  { name, source, lanes, takes }: PipelineRegistration,
 ): Promise<number> {
-  const { pipelines, lanes: laneTable } = database.tables;
+  const { destinations, pipelines, lanes: laneTable } = database.tables;
+  // A new pipeline inherits the pause and the limit of its destination.
   await session.rows(
-    `insert into ${pipelines} (name, source_schema, source_table, lanes) values ($1, $2, $3, $4)
+    `insert into ${pipelines} (name, source_schema, source_table, lanes, paused_at, paused_by, pause_reason,
+       limit_per_second, limited_by, limit_reason)
+     select $1, $2, $3, $4::int, d.paused_at, d.paused_by, d.pause_reason, d.limit_per_second, d.limited_by, d.limit_reason
+     from (select 1) one left join ${destinations} d on d.name = $5
      on conflict (name) do nothing`,
-    [name, source.schema, source.table, lanes],
+    [name, source.schema, source.table, lanes, destinationOf(name)],
   );
-  // Locked: a number of lanes that changes just now must not be read before and used after.
+  // Update before taking the shared lock: two transactions doing both in the other order would deadlock.
+  await session.rows(
+    `update ${pipelines} set takes = ${jsonSql(takes)}::jsonb, takes_at = clock_timestamp()
+     where name = $1 and source_schema = $2 and source_table = $3`,
+    [name, source.schema, source.table],
+  );
+  // Locked, so that the number of lanes cannot change between reading and using it.
   const [row] = await session.rows(
     `select lanes, source_schema, source_table from ${pipelines} where name = $1 for share`,
     [name],
@@ -44,7 +62,7 @@ export async function registerPipeline(
 
 const POLL_TIME_EVERY_MS = 30_000;
 
-/** Keeps `last_poll_time` for operators, but so rarely that it costs nothing; its failure never breaks a read. */
+/** Keeps `last_poll_time` for operators, rarely enough to cost nothing; its failure never breaks a read. */
 export function pollTimeKeeper(database: Database, pipeline: string): () => Promise<void> {
   let writtenMs = Number.NEGATIVE_INFINITY;
   return async () => {

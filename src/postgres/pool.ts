@@ -1,18 +1,19 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { RelayError } from "../core/errors.ts";
+import { Semaphore } from "../core/semaphore.ts";
 import type { ErrorContext } from "./errors.ts";
-import { Gate } from "./gate.ts";
 import { type DatabaseHost, HostPool, splitHosts, type TargetSession } from "./hosts.ts";
 import { quoteIdentifier } from "./identifiers.ts";
 import { DEFAULT_RELAY_SCHEMA, type RelayTables, relayTables } from "./relay-tables.ts";
 
+/** How to connect to a database. */
 export interface DatabaseOptions {
-  /** A connection string; what it leaves open comes from the other options, then from the PG* variables. */
+  /** A connection string; missing parts come from the other options, then from the PG* variables. */
   readonly url?: string;
-  /** Several servers, tried in order; an address with several hosts says the same. They win over `host` and `port`. */
+  /** Several servers, tried in order; an address with several hosts means the same. They win over `host` and `port`. */
   readonly hosts?: readonly DatabaseHost[];
-  /** Which of several servers will do; by default one that takes writes. */
+  /** Which of several servers is acceptable; by default one that accepts writes. */
   readonly targetSession?: TargetSession;
   readonly host?: string;
   readonly port?: number;
@@ -23,19 +24,21 @@ export interface DatabaseOptions {
   readonly applicationName?: string;
   /** The relay's own schema. */
   readonly relaySchema?: string;
-  /** Connections for work, besides the one for the heartbeat; half of them are kept for writing. */
+  /** Connections for work, besides the one for the heartbeat; half of them are reserved for writing. */
   readonly connectionsMax?: number;
   readonly timeouts?: Partial<DatabaseTimeouts>;
 }
 
 interface DatabaseTimeouts {
   readonly connectMs: number;
-  /** For everything that writes. Below half the lease, so that a late write finds its lane taken over, not idle. */
+  /**
+   * For everything that writes. Keep it below half the lease, so that a late write finds its lane taken over, not idle.
+   */
   readonly statementMs: number;
   readonly lockMs: number;
-  /** For reading only, where the first page of a table without a fitting index may need a sort. */
+  /** For reading only: the first page of a table without a suitable index may need a sort. */
   readonly readMs: number;
-  /** How long a run may rest inside its transaction before the server ends it: the process was suspended. */
+  /** How long a run can idle inside its transaction before the server ends it, in case the process was suspended. */
   readonly idleInRunMs: number;
 }
 
@@ -47,7 +50,7 @@ const DEFAULT_TIMEOUTS: DatabaseTimeouts = {
   idleInRunMs: 60_000,
 };
 
-/** One target database with all connections that the relay has to it. Several sources share one. */
+/** One database with all connections that the relay has to it. Several sources share one. */
 export interface Database {
   /** Equal for equal targets: host, port, database and the relay's schema. */
   readonly id: string;
@@ -56,23 +59,33 @@ export interface Database {
   readonly tables: RelayTables;
   readonly timeouts: DatabaseTimeouts;
   readonly pool: pg.Pool;
-  /** One connection of its own, so that the heartbeat never waits behind work. */
+  /** A separate connection, so that the heartbeat never waits behind work. */
   readonly control: pg.Pool;
-  /** Runs hold a connection for seconds. They may never have all of them, or settles would wait for runs. */
-  readonly runs: Gate;
+  /** Limits the runs, which hold a connection for seconds: if they had all connections, settles would wait for runs. */
+  readonly runs: Semaphore;
   errorContext(doing: string, table?: string): ErrorContext;
-  /** Ends the connections when the last user closed. Legal to repeat. */
+  /** Closes the connections when the last user has closed. Safe to repeat. */
   close(): Promise<void>;
 }
 
-/** Every value arrives as the text that the server sent: nothing is parsed twice, nothing loses precision. */
+/** Every value stays the text that the server sent: nothing is parsed twice or loses precision. */
 const textOnly = { getTypeParser: () => (value: unknown) => value } as unknown as pg.CustomTypesConfig;
 
 const shared = new Map<string, { database: Database; users: number }>();
 
 /**
- * Opens a database, or joins the one that is open already under equal options. Each call has a close of its own; the
- * connections end with the last. Nothing is sent before the first statement.
+ * The caller's own database, which stays open when the source is closed, or one that is opened and closed with the
+ * source.
+ */
+export function databaseOf(given: Database | DatabaseOptions): { readonly database: Database; close(): Promise<void> } {
+  if ("pool" in given) return { database: given, close: async () => {} };
+  const database = openDatabase(given);
+  return { database, close: () => database.close() };
+}
+
+/**
+ * Opens a database, or joins the open one with equal options. Each call has its own `close`; the connections end with
+ * the last. It connects at the first statement.
  */
 export function openDatabase(options: DatabaseOptions): Database {
   const key = sharingKey(options);
@@ -93,7 +106,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** Whether two functions do the same nobody can tell: options with one are equal to nothing. */
+/** Functions cannot be compared, so options that contain one are never shared. */
 function sharingKey(options: DatabaseOptions): string {
   let isUnique = false;
   const key = JSON.stringify(options, (_, value: unknown) => {
@@ -111,7 +124,7 @@ function connect(options: DatabaseOptions): Database {
   if (!Number.isInteger(connectionsMax) || connectionsMax < 2) {
     throw new RelayError("CONFIG_INVALID", `connectionsMax is ${connectionsMax}; it must be a whole number from 2`);
   }
-  // Not connected: it only resolves the string, the options and the environment the way the pool will.
+  // Never connected: it only resolves string, options and environment as the pool will.
   const target = new pg.Client(config);
   const role = target.user ?? "";
   const servers = serversOf(options);
@@ -126,7 +139,7 @@ function connect(options: DatabaseOptions): Database {
     timeouts: { ...DEFAULT_TIMEOUTS, ...options.timeouts },
     pool,
     control,
-    runs: new Gate(Math.floor(connectionsMax / 2)),
+    runs: new Semaphore(Math.floor(connectionsMax / 2)),
     errorContext: (doing, table) => ({ doing, table, role, relaySchema }),
     close: async () => {
       await Promise.all([pool.end(), control.end()]);
@@ -156,6 +169,8 @@ function poolConfig(options: DatabaseOptions): pg.PoolConfig {
     application_name: options.applicationName ?? "outbox-relay",
     connectionTimeoutMillis: options.timeouts?.connectMs ?? DEFAULT_TIMEOUTS.connectMs,
     idleTimeoutMillis: 30_000,
+    // Idle connections do not keep a process alive that has stopped its relay.
+    allowExitOnIdle: true,
     keepAlive: true,
     types: textOnly,
   };
@@ -163,8 +178,8 @@ function poolConfig(options: DatabaseOptions): pg.PoolConfig {
 }
 
 /**
- * A connection that breaks while nobody waits for an answer emits 'error', which would end the process without a
- * listener: also while it is checked out, as in the pauses of a run. The next statement on it fails anyway.
+ * A connection that breaks while no statement runs emits 'error', which would end the process without a listener; that
+ * includes checked-out connections between the pages of a run. The next statement on it fails anyway.
  */
 function quietPool(config: pg.PoolConfig, servers: Servers | null): pg.Pool {
   const pool = servers === null ? new pg.Pool(config) : new HostPool(config, servers.hosts, servers.target);

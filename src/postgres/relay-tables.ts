@@ -1,6 +1,8 @@
 import { quoteIdentifier } from "./identifiers.ts";
 
-/** The relay's own tables by quoted name. Every statement takes them from here, since the schema's name is free. */
+/**
+ * The relay's own tables by quoted name. Every statement takes them from here, since the schema's name is configurable.
+ */
 export interface RelayTables {
   readonly schema: string;
   readonly instances: string;
@@ -8,24 +10,33 @@ export interface RelayTables {
   readonly lanes: string;
   readonly holds: string;
   readonly failedEvents: string;
-  /** Events of logs that were passed and still wait: failed ones, and what waits behind them. */
+  /**
+   * Events of logs that the checkpoint has passed but that are not delivered: failed ones, and those that wait behind
+   * them.
+   */
   readonly parked: string;
-  /** Events of logs that a ledger knows as delivered, until the reading comes by. */
+  /** Events of logs that a ledger lists as delivered and that have not been read yet. */
   readonly passed: string;
   readonly identity: string;
   readonly technicalEvents: string;
-  /** Attempts that were recorded: all that failed, and some that did not. */
+  /** Recorded attempts: all failed ones, and a sample of the others. */
   readonly attempts: string;
-  /** Who did what, and why. */
+  /** The audit log: who did what, and why. */
   readonly audit: string;
+  /** A pause or a limit for all pipelines of a destination, including later ones. */
+  readonly destinations: string;
+  /** Payloads and headers that an operator has edited, before and after. */
+  readonly edits: string;
   readonly replayPlans: string;
   readonly replayItems: string;
   readonly relayState: string;
   readonly schemaVersions: string;
 }
 
+/** The relay's schema unless it is configured. */
 export const DEFAULT_RELAY_SCHEMA = "outbox_relay";
 
+/** The table names in this schema. */
 export function relayTables(relaySchema: string): RelayTables {
   const schema = quoteIdentifier(relaySchema);
   return {
@@ -41,6 +52,8 @@ export function relayTables(relaySchema: string): RelayTables {
     technicalEvents: `${schema}.technical_events`,
     attempts: `${schema}.attempts`,
     audit: `${schema}.audit`,
+    destinations: `${schema}.destinations`,
+    edits: `${schema}.edits`,
     replayPlans: `${schema}.replay_plans`,
     replayItems: `${schema}.replay_items`,
     relayState: `${schema}.relay_state`,

@@ -4,8 +4,8 @@ import { quoteArray, quoteLiteral } from "./identifiers.ts";
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Gives a lane up in good order, or changes nothing when the grant is gone. What this owner noted as about to be sent has
- * ended nobody: the next owner finds it like all that waits to be tried again.
+ * Releases a lane, or changes nothing when the grant is outdated. The events noted as about to be sent crashed no
+ * process: the next owner finds them as normal retries.
  */
 export function releaseLaneSql(
   { holds, lanes }: RelayTables,

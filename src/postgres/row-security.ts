@@ -4,23 +4,23 @@ import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName
 import type { Database } from "./pool.ts";
 import { glance } from "./transaction.ts";
 
-/** What row-level security may keep from the role that asks. */
+/** What row-level security may hide from the current role. */
 interface RowSecurity {
   readonly role: string;
   readonly mayHide: boolean;
   readonly mayKeepUnmarked: boolean;
-  /** The names of all policies that concern the role. */
+  /** The names of all policies that apply to the role. */
   readonly policies: readonly string[];
-  /** Those of them that no other policy can lift. */
+  /** Those that no other policy can override. */
   readonly restrictive: readonly string[];
 }
 
-/** A queue's rows are read and marked, those of a log only read. */
+/** A queue's rows are read and marked, a log's rows are only read. */
 type Use = "queue" | "log";
 
-/** Null where row-level security does not concern the role, or lets it do everything. */
+/** Null where row-level security does not apply to the role or restricts nothing. */
 export async function readRowSecurity(database: Database, table: TableName, use: Use): Promise<RowSecurity | null> {
-  const context = database.errorContext("looking at row-level security", displayTable(table));
+  const context = database.errorContext("reading row-level security", displayTable(table));
   const [row] = await glance(database.pool, context, database.timeouts.statementMs, rowSecuritySql(table));
   if (row?.[0] !== "t") return null;
   const names = (text: string | null | undefined) => JSON.parse(text ?? "[]") as readonly string[];
@@ -36,8 +36,9 @@ export async function readRowSecurity(database: Database, table: TableName, use:
 }
 
 /**
- * Whether row security is active for the role (neither owner without FORCE, nor superuser, nor BYPASSRLS), and whether an
- * unconditional policy shows it all rows and lets it update all of them, with no restrictive policy that could forbid it.
+ * Whether row security is active for the role (not the owner without FORCE, a superuser, or BYPASSRLS), and whether an
+ * unconditional policy shows it all rows and lets it update all of them, with no restrictive policy that could prevent
+ * it.
  */
 function rowSecuritySql(table: TableName): string {
   const all = (commands: string) => `coalesce(bool_or(permissive and cmd in (${commands}) and is_open), false)
@@ -59,13 +60,13 @@ select coalesce(pg_catalog.row_security_active((select oid from target)), false)
 from policies`;
 }
 
-/** In words, for health and doctor. */
+/** The fault in words, for health and doctor. */
 export function rowSecurityText(table: TableName, { role, mayHide, mayKeepUnmarked, policies }: RowSecurity): string {
   const effects = [
-    mayHide ? "rows that it hides are neither delivered nor counted" : null,
-    mayKeepUnmarked ? "rows that it does not let be updated are delivered and stay unmarked" : null,
+    mayHide ? "hidden rows are neither delivered nor counted" : null,
+    mayKeepUnmarked ? "rows that the role cannot update are delivered but stay unmarked" : null,
   ].filter((effect) => effect !== null);
-  const named = policies.length === 0 ? "no policy lets it see a row" : `policies: ${policies.join(", ")}`;
+  const named = policies.length === 0 ? "no policy shows it any row" : `policies: ${policies.join(", ")}`;
   return `Row-level security of ${displayTable(table)} is active for the role ${role} (${named}): ${effects.join("; ")}`;
 }
 
@@ -73,11 +74,12 @@ export function rowSecurityText(table: TableName, { role, mayHide, mayKeepUnmark
 export function rowSecurityFix(table: TableName, { role, restrictive }: RowSecurity): string {
   const name = quoteIdentifier(role);
   if (restrictive.length > 0) {
-    return `alter role ${name} bypassrls; -- the restrictive ${restrictive.join(", ")} cannot be lifted by a policy`;
+    return `alter role ${name} bypassrls; -- the restrictive ${restrictive.join(", ")} cannot be overridden by a policy`;
   }
   return `create policy outbox_relay on ${quoteTable(table)} to ${name} using (true) with check (true);`;
 }
 
+/** The same as warnings of a source. */
 export async function rowSecurityWarnings(
   database: Database,
   table: TableName,

@@ -1,9 +1,9 @@
 import { quoteLiteral } from "./identifiers.ts";
 
 /**
- * What decides how the server prints values and reads names and literals. Databases and roles have defaults of their
- * own for all of it, so every statement of the relay runs under these. `array_nulls` decides whether NULL in a list is
- * a null or the text `NULL`.
+ * The settings that decide how the server prints values and reads names and literals. Databases and roles have their
+ * own defaults for all of them, so every statement of the relay runs under these values. `array_nulls` decides whether
+ * NULL in a list is a null or the text `NULL`.
  */
 const FIXED: Readonly<Record<string, string>> = {
   timezone: "UTC",
@@ -17,15 +17,15 @@ const FIXED: Readonly<Record<string, string>> = {
 };
 
 /**
- * The search path stays the database's own, because triggers of its tables run under it. Only its own catalogue comes
- * first again: PostgreSQL searches it before everything that is listed unless it is listed itself.
+ * The search path stays the database's own, because triggers of its tables run under it. Only the catalog moves to the
+ * front again: PostgreSQL searches it before everything listed unless it is listed itself.
  */
 const SEARCH_PATH = "pg_catalog.replace(pg_catalog.current_setting('search_path'), 'pg_catalog', 'pg_temp')";
 
 /**
- * One statement that makes the rest of the transaction independent of the session's defaults. It leaves nothing
- * behind, so that it works behind a pooler that gives the connection to others. Names are qualified and literals have
- * no backslashes, because it runs under the defaults itself. `more` wins over what is fixed.
+ * One statement that makes the rest of the transaction independent of the session's defaults. It leaves nothing behind,
+ * so it works behind a pooler. Names are qualified and literals have no backslashes, because it runs under the defaults
+ * itself. `more` wins over the fixed values.
  */
 export function fixSettingsSql(more: Readonly<Record<string, string>> = {}): string {
   const settings = Object.entries({ ...FIXED, ...more }).map(([name, value]) => setSql(name, quoteLiteral(value)));
@@ -37,7 +37,7 @@ function setSql(name: string, value: string): string {
   return `pg_catalog.set_config('${name}', ${value}, true)`;
 }
 
-/** The same for a connection that nobody else ever gets, until it ends. */
+/** The same for a connection that is never shared, until it ends. */
 export function fixSessionSql(): string {
   return fixSettingsSql().replaceAll(", true)", ", false)");
 }

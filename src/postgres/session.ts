@@ -6,15 +6,18 @@ export type Row = readonly (string | null)[];
 
 /** One connection in one transaction. Thrown errors are the driver's; the owner of the transaction translates them. */
 export interface Session {
-  /** One statement, with parameters if need be. Never a named prepared statement: PgBouncer may change the server. */
+  /** One statement, optionally with parameters. Never a named prepared statement: PgBouncer may change the server. */
   rows(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** Several statements without parameters in one round trip; the rows of each. */
   script(text: string): Promise<readonly (readonly Row[])[]>;
 }
 
-/** The server's own timeout answers first; this one is for a server that answers nothing at all. */
-const SILENCE_MS = 2_000;
+/**
+ * Added to the server's own timeout, which normally fires first: this one is for a server that does not respond at all.
+ */
+const RESPONSE_GRACE_MS = 2_000;
 
+/** A session on a client of the pool. */
 export class ClientSession implements Session {
   readonly #client: PoolClient;
   readonly #timeoutMs: number;
@@ -22,10 +25,10 @@ export class ClientSession implements Session {
 
   constructor(client: PoolClient, statementTimeoutMs: number) {
     this.#client = client;
-    this.#timeoutMs = statementTimeoutMs + SILENCE_MS;
+    this.#timeoutMs = statementTimeoutMs + RESPONSE_GRACE_MS;
   }
 
-  /** True when the connection is of no use any more. */
+  /** True when the connection cannot be used any more. */
   get broken(): boolean {
     return this.#broken;
   }
@@ -38,7 +41,7 @@ export class ClientSession implements Session {
     return await this.#send(text, []);
   }
 
-  /** The command that the server says it carried out: a COMMIT of a failed transaction answers ROLLBACK. */
+  /** The command that the server reports: a COMMIT of a failed transaction is answered with ROLLBACK. */
   async command(text: string): Promise<string> {
     const results = await this.#query(text, []);
     return results.at(-1)?.command ?? "";
@@ -50,7 +53,7 @@ export class ClientSession implements Session {
   }
 
   async #query(text: string, values: readonly unknown[]): Promise<QueryArrayResult<(string | null)[]>[]> {
-    // The types know neither `query_timeout` per statement nor the list of results that several statements give.
+    // The type definitions know neither `query_timeout` per statement nor the list of results of several statements.
     const query = { text, values: [...values], rowMode: "array" as const, query_timeout: this.#timeoutMs };
     try {
       const result: unknown = await this.#client.query<(string | null)[]>(query);

@@ -2,8 +2,9 @@ import { quoteLiteral } from "./identifiers.ts";
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Living instances (lane is null), lanes, the pause if there is one (lane is -1), the limit if there is one (lane is -2)
- * and the number of times that people have changed holds (lane is -3), in one snapshot. An expired instance that nobody reaped yet is no longer one.
+ * Reads in one snapshot: living instances (lane is null), lanes, the pause if there is one (lane is -1), the limit if
+ * there is one (lane is -2), and how often operators have changed holds (lane is -3). An expired instance that was not
+ * reaped yet does not count.
  */
 export const surveySql = (
   { instances, lanes, pipelines }: RelayTables,
@@ -26,7 +27,7 @@ select -3, null, null, null, holds_change::text from ${pipelines}
 where name = ${quoteLiteral(pipeline)} and holds_change > 0
 order by lane`;
 
-/** Lanes are shared with the instances of one deployment; those that do not say belong to every one. */
+/** Lanes are shared among the instances of one deployment; instances that report no service belong to every one. */
 function ofService(service: string | null): string {
   return service === null ? "" : ` and coalesce(service, ${quoteLiteral(service)}) = ${quoteLiteral(service)}`;
 }

@@ -1,14 +1,14 @@
 import type { RelayTables } from "./relay-tables.ts";
 
 /**
- * Gives locked lanes to the caller. The conditions are checked once more: this statement's snapshot is younger than
- * the lock, while the one that locked may have judged a fresh owner by a list of instances older than him.
+ * Gives locked lanes to the caller. The conditions are checked again: this statement's snapshot is newer than the lock,
+ * while the locking statement may have used a list of instances older than a fresh owner.
  *
- * The epoch also rises to the database's milliseconds, so that a standby promoted without the last commits cannot give
- * out an epoch a second time; by at least one, so that a clock which stepped back cannot either.
+ * The epoch also follows the database's clock in milliseconds, so that a standby promoted without the last commits
+ * cannot issue an epoch twice; it rises by at least one, so that a clock that stepped back cannot either.
  *
- * Whoever still counts with another number of lanes gets none: it would look for the events of one lane in another.
- * That number changes only under the lock of every lane. Takes the parameters of `lockFreeLanesSql` and `$4` the number.
+ * A caller that assumes another number of lanes gets none: it would look for the events of one lane in another. That
+ * number changes only under the lock of every lane. Takes the parameters of `lockFreeLanesSql` and `$4` the number.
  */
 export const takeLanesSql = ({ lanes, instances, pipelines }: RelayTables, timeline: string | null): string => `
 update ${lanes} l set

@@ -5,7 +5,7 @@ import { type ReplicatedPostgres, startReplicated } from "../../test/servers/pos
 import { until } from "../../test/servers/until.ts";
 import { isRelayError } from "../core/errors.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
-import { openOutboxSource } from "../sources/openoutbox/openoutbox-source.ts";
+import { openOutboxSource } from "../sources/postgres/openoutbox/openoutbox-source.ts";
 import { postgresSource } from "../sources/postgres/postgres-source.ts";
 import { migrateUp } from "./migrations/migrate.ts";
 import { type Database, openDatabase } from "./pool.ts";

@@ -3,17 +3,17 @@ import type { Database } from "./pool.ts";
 import { glance } from "./transaction.ts";
 
 /**
- * The line of the server's history, from the name of the file that it writes its log to: a standby that is promoted
- * begins another one. So grants from before a failover are told apart, which may have forgotten what they were for.
+ * The server's current timeline, from the name of its current log file: a promoted standby begins another one. It
+ * distinguishes grants from before a failover, whose progress the new primary may have lost.
  */
 const TIMELINE = "substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)";
 
-/** Not there, not supported, not allowed: some hosted servers hide their log, and how they fail over. */
-const NOT_TOLD = new Set(["42883", "0A000", "42501"]);
+/** Missing, unsupported or forbidden: some hosted servers hide their log and their failovers. */
+const UNAVAILABLE_CODES = new Set(["42883", "0A000", "42501"]);
 
 const known = new WeakMap<Database, string | null>();
 
-/** The expression for it; null where the server does not tell. */
+/** The SQL expression for the timeline; null where the server hides it. */
 export async function timelineSql(database: Database): Promise<string | null> {
   const before = known.get(database);
   if (before !== undefined) return before;
@@ -22,19 +22,19 @@ export async function timelineSql(database: Database): Promise<string | null> {
   return expression;
 }
 
-/** True for a grant that was given in the server's present line of history. A fragment. */
+/** True for a grant of the server's current timeline. A fragment. */
 export function timelineCondition(timeline: string | undefined): string {
   return timeline === undefined ? "true" : `${TIMELINE} = '${timeline}'`;
 }
 
 async function tellsTimeline(database: Database): Promise<boolean> {
   try {
-    const context = database.errorContext("asking for the server's timeline");
+    const context = database.errorContext("reading the server's timeline");
     await glance(database.pool, context, database.timeouts.readMs, `select ${TIMELINE}`);
     return true;
   } catch (error) {
     const cause = isRelayError(error) ? (error.cause as { readonly code?: string } | undefined) : undefined;
-    if (NOT_TOLD.has(cause?.code ?? "")) return false;
+    if (UNAVAILABLE_CODES.has(cause?.code ?? "")) return false;
     throw error;
   }
 }

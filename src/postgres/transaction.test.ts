@@ -99,7 +99,7 @@ test("a deadlock is DATABASE_BUSY for one and a commit for the other", async () 
   assert.ok(isRelayError(failed[0]?.reason, "DATABASE_BUSY"));
 });
 
-test("nothing of a transaction stays in the session: a pooler may give it to somebody else", async () => {
+test("nothing of a transaction stays in the session: a pooler may pass it on", async () => {
   const show = "select current_setting('statement_timeout'), current_setting('work_mem'), current_setting('datestyle')";
   const before = await database.pool.query({ text: show, rowMode: "array" });
   await statement(database.pool, { ...settings, settings: { work_mem: "1MB" } }, "select 1");

@@ -5,6 +5,7 @@ import { HostPool } from "./hosts.ts";
 import { ClientSession, type Row, type Session } from "./session.ts";
 import { fixSettingsSql } from "./session-settings.ts";
 
+/** How a transaction runs. */
 export interface TransactionSettings {
   readonly context: ErrorContext;
   readonly statementTimeoutMs: number;
@@ -12,7 +13,9 @@ export interface TransactionSettings {
   readonly idleTimeoutMs?: number;
   readonly isolation?: "read committed" | "repeatable read";
   readonly readOnly?: boolean;
-  /** `local` where losing the write in a failover is harmless and waiting for a standby is not: the heartbeat. */
+  /**
+   * `local` where losing the write in a failover is harmless but waiting for a standby is not, as for the heartbeat.
+   */
   readonly synchronousCommit?: "on" | "local";
   /** Settings for the planner or memory, for instance `{ enable_seqscan: "off" }`. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -21,15 +24,15 @@ export interface TransactionSettings {
 /** An open transaction that its owner ends. */
 export interface OpenTransaction {
   readonly session: Session;
-  /** The rows of the statement that came with the BEGIN. */
+  /** The rows of the statement sent with the BEGIN. */
   readonly firstRows: readonly Row[];
-  /** Rolls back. Legal to repeat; never throws. */
+  /** Rolls back. Safe to repeat; never throws. */
   end(): Promise<void>;
 }
 
 /**
- * Runs `work` in one transaction: all of it or nothing. Only `set local` is used and nothing outlives the transaction,
- * so that it works behind a pooler that changes the server connection between transactions.
+ * Runs `work` in one transaction: all or nothing. It uses only `set local`, so nothing outlives the transaction and it
+ * works behind a pooler that changes the server connection between transactions.
  */
 export async function transaction<T>(
   pool: Pool,
@@ -54,9 +57,9 @@ export async function transaction<T>(
 }
 
 /**
- * One statement in one transaction in ONE round trip. The statement decides by itself whether it changes anything,
- * there is no way to roll it back after a look at its rows. An error that the server answers with, to whichever part,
- * means that everything was rolled back; only a lost connection leaves it open.
+ * Runs one statement in one transaction in ONE round trip. The statement itself decides whether it changes anything; it
+ * cannot be rolled back after a look at its rows. A server error, whatever part it concerns, means that everything was
+ * rolled back; only a lost connection leaves the outcome open.
  */
 export async function statement(pool: Pool, settings: TransactionSettings, text: string): Promise<readonly Row[]> {
   const held = await acquire(pool, settings);
@@ -70,9 +73,7 @@ export async function statement(pool: Pool, settings: TransactionSettings, text:
   }
 }
 
-/**
- * One statement that only reads, in one round trip, without a lock worth waiting for: for what is sent again and again.
- */
+/** Runs one read-only statement in one round trip, without locks worth waiting for: for frequent polls. */
 export async function glance(
   pool: Pool,
   context: ErrorContext,
@@ -82,7 +83,7 @@ export async function glance(
   return await statement(pool, { context, statementTimeoutMs: timeoutMs, readOnly: true }, text);
 }
 
-/** Begins a transaction and runs a first statement in it, in one round trip. */
+/** Begins a transaction and runs its first statement, in one round trip. */
 export async function openTransaction(
   pool: Pool,
   settings: TransactionSettings,
@@ -112,14 +113,14 @@ async function acquire(pool: Pool, settings: TransactionSettings): Promise<Held>
     const release = (destroy: boolean) => {
       if (held) client.release(destroy);
       held = false;
-      // A server that went away, or that takes no writes any more, may have a successor.
+      // A server that is gone, or accepts no writes any more, may have a successor.
       if (destroy && pool instanceof HostPool) pool.lookAgain();
     };
     return {
       session,
       release: () => release(session.broken),
       abandon: async () => {
-        // A connection whose state nobody knows never goes back to the pool.
+        // A connection in an unknown state never returns to the pool.
         if (held && !session.broken) await session.command("rollback").catch(() => {});
         release(session.broken);
       },
@@ -141,6 +142,6 @@ function beginScript(settings: TransactionSettings): string {
   };
   if (settings.lockTimeoutMs !== undefined) local.lock_timeout = String(settings.lockTimeoutMs);
   if (settings.idleTimeoutMs !== undefined) local.idle_in_transaction_session_timeout = String(settings.idleTimeoutMs);
-  // One statement for all of them: an idle relay is measured by the statements it sends.
+  // One statement for all settings, to keep the load of an idle relay low.
   return `begin transaction ${modes.join(", ")};${fixSettingsSql(local)}`;
 }

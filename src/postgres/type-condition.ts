@@ -1,10 +1,10 @@
-import type { FieldRule, TypeRule } from "../ports/queue-store.ts";
+import type { FieldRule, TypeFilter, TypeRule } from "../ports/queue-store.ts";
 import type { EventTable } from "./event-table.ts";
 import { quoteLiteral } from "./identifiers.ts";
 
 type RuledTable = Pick<EventTable, "eventType" | "typeColumn" | "key" | "correlationId" | "headersJson">;
 
-/** `mine`: the first rule that matches says so. `unmatched`: no rule of the list matches. */
+/** `mine`: the first matching rule is ours. `unmatched`: no rule of the list matches. */
 export function typeCondition(table: RuledTable, rules: readonly TypeRule[], which: "mine" | "unmatched"): string {
   if (rules.length === 0) return which === "mine" ? "false" : "true";
   const arms = rules.map((rule) => `when ${ruleMatches(table, rule)} then ${rule.mine}`).join(" ");
@@ -14,8 +14,8 @@ export function typeCondition(table: RuledTable, rules: readonly TypeRule[], whi
 }
 
 /**
- * What holds of every event that is mine, in words that can stand in the condition of a partial index: with such an
- * index a look does not step over the waiting events of other pipelines. Null where there are no such words.
+ * A weaker condition that is true for every event of ours, in a form that the condition of a partial index can have.
+ * With such an index, a read does not scan the pending events of other pipelines. Null where there is no such form.
  */
 export function plainCondition({ typeColumn }: RuledTable, rules: readonly TypeRule[]): string | null {
   const isPlain = ({ pattern, when = [] }: TypeRule) => !pattern.includes("*") && when.length === 0;
@@ -35,7 +35,35 @@ export function plainCondition({ typeColumn }: RuledTable, rules: readonly TypeR
   return before.length === 0 ? null : `(${typeColumn} is null or ${typeColumn} collate "C" not in (${list(before)}))`;
 }
 
-/** An arm of a CASE counts unknown as no: a field that is not there matches nothing. */
+/** Which events a pipeline reads. */
+export interface Taker {
+  readonly pipeline: string;
+  readonly takes: TypeFilter;
+}
+
+/**
+ * The number, from 1, of the first taker whose filter matches the row; 0 for none. Pipelines with equal rule lists, as
+ * those of one service, share the comparisons.
+ */
+export function takerSql(table: RuledTable, takers: readonly Taker[]): string {
+  const numbered = takers.map(({ takes }, at) => ({ place: at + 1, rules: takes ?? TAKES_ALL }));
+  const asked = (rules: readonly TypeRule[]) => JSON.stringify(rules.map(({ pattern, when = [] }) => [pattern, when]));
+  const lists = [...Map.groupBy(numbered, ({ rules }) => asked(rules)).values()].filter(
+    ([first]) => first!.rules.length > 0,
+  );
+  const cases = lists.map((sharers) => {
+    const arms = sharers[0]!.rules.map((rule, at) => {
+      const owner = sharers.find(({ rules }) => rules[at]!.mine);
+      return `when ${ruleMatches(table, rule)} then ${owner?.place ?? "null"}`;
+    });
+    return `case ${arms.join(" ")} end`;
+  });
+  return `coalesce(${[...cases, "0"].join(", ")})`;
+}
+
+const TAKES_ALL: readonly TypeRule[] = [{ pattern: "*", mine: true }];
+
+/** A CASE treats unknown as false: an absent field matches nothing. */
 function ruleMatches(table: RuledTable, { pattern, when = [] }: TypeRule): string {
   const conditions = [matches(table.eventType, pattern), ...when.map((rule) => fieldMatches(table, rule))];
   return conditions.filter((condition) => condition !== "true").join(" and ") || "true";
@@ -47,14 +75,14 @@ function fieldMatches(table: RuledTable, { field, patterns }: FieldRule): string
   return `(${any.join(" or ")})`;
 }
 
-/** Headers that are no object have no members. */
+/** Headers that are not an object have no members. */
 function fieldText(table: RuledTable, field: FieldRule["field"]): string {
   if (field === "key") return `(${table.key})`;
   if (field === "correlation_id") return `(${table.correlationId})`;
   return `((${table.headersJson}) ->> ${quoteLiteral(field.slice("header:".length))})`;
 }
 
-/** Compared byte by byte: collations of the user's may call different texts equal, or not know LIKE. */
+/** Compared byte by byte: a user's collation may treat different texts as equal, or not support LIKE. */
 function matches(value: string, pattern: string): string {
   if (pattern === "*") return "true";
   if (!pattern.includes("*")) return `${value} collate "C" = ${quoteLiteral(pattern)}`;

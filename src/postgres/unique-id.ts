@@ -3,16 +3,17 @@ import type { ColumnInfo } from "./column-names.ts";
 import { displayTable, quoteIdentifier, quoteTable, type TableName } from "./identifiers.ts";
 import type { Session } from "./session.ts";
 
-/** What the catalogue says about the rows' identity. */
+/** What the catalog says about the rows' identity. */
 export interface KeyFacts {
-  /** Columns that a unique index has for itself, over all rows. */
+  /** Columns with a unique index of their own, over all rows. */
   readonly uniqueColumns: readonly string[];
   /** In the order of the key; empty without one. */
   readonly primaryKey: readonly string[];
-  /** A unique index of a partitioned table must contain the partition key, so that none may be on the id alone. */
+  /** A unique index of a partitioned table must contain the partition key, so there may be none on the id alone. */
   readonly isPartitioned: boolean;
 }
 
+/** Reads the table's keys from the catalog. */
 export async function readKeyFacts(session: Session, oid: string): Promise<KeyFacts> {
   const indexes = await session.rows(UNIQUE_INDEXES_SQL, [oid]);
   const [kind] = await session.rows("select relkind = 'p' from pg_catalog.pg_class where oid = $1::oid", [oid]);
@@ -25,7 +26,7 @@ export async function readKeyFacts(session: Session, oid: string): Promise<KeyFa
   };
 }
 
-/** Neither partial nor over expressions, and checked at once. Columns that are only included do not count. */
+/** Not partial, not over expressions, and checked immediately. Included columns do not count. */
 const UNIQUE_INDEXES_SQL = `
 select i.indisprimary, (
   select pg_catalog.json_agg(a.attname order by k.place)
@@ -37,8 +38,8 @@ where i.indrelid = $1::oid and i.indisunique and i.indisvalid and i.indimmediate
   and i.indexprs is null`;
 
 /**
- * Throws ID_NOT_UNIQUE unless the id tells every row from every other. Rows are marked, held and told apart by their ids
- * alone: of two rows with one id only one would be sent, and both would be marked.
+ * Throws ID_NOT_UNIQUE unless the id is unique. Rows are marked and held by their ids alone: of two rows with one id
+ * only one would be sent, and both would be marked.
  */
 export function requireUniqueId(
   table: TableName,
@@ -46,10 +47,11 @@ export function requireUniqueId(
   { uniqueColumns, primaryKey, isPartitioned }: KeyFacts,
 ): void {
   if (uniqueColumns.includes(id.name)) return;
-  // No index can promise it there; a generated id does, and a settle that finds it untrue refuses to mark.
+  // No index can guarantee it there. A generated id is unique in practice, and a settle that finds a duplicate refuses
+  // to mark.
   if (isPartitioned && (id.baseType === "uuid" || id.isSequence)) return;
   const key = primaryKey.length === 0 ? "no primary key" : `the primary key (${primaryKey.join(", ")})`;
-  const what = `Column ${id.name} of ${displayTable(table)} identifies its events and is not unique by itself: the table has ${key}`;
+  const what = `Column ${id.name} of ${displayTable(table)} is used as the event id but is not unique: the table has ${key}`;
   throw new RelayError("ID_NOT_UNIQUE", `${what}. ${uniqueIdFix(table, id.name, isPartitioned)}`);
 }
 

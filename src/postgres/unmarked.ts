@@ -5,7 +5,7 @@ import type { HoldScope } from "./holds.ts";
 import { quoteArray, quoteLiteral } from "./identifiers.ts";
 import type { Session } from "./session.ts";
 
-/** A hold of such an event says so by its reason; no destination answers with these words. */
+/** A hold of such an event is recognized by its reason, so these stored texts must never change. */
 const REASONS: Readonly<Record<Unmarked, string>> = {
   locked: "Delivered; another transaction has locked its row, which is marked later",
   refused: "Delivered, but its row could not be marked [ROW_UNMARKED]",
@@ -18,8 +18,8 @@ export function unmarkedSql(prefix: string): string {
 }
 
 /**
- * Holds those of these delivered events whose rows still wait, so that no run shows them again. Returns their ids. Due
- * in a hundred years: they are not to be sent again, only to be marked. Their keys are not parked.
+ * Holds the delivered events whose rows are still pending, so that no run shows them again. Returns their ids. They are
+ * due in a hundred years: they must only be marked, not sent again. Their keys are not parked.
  */
 export async function holdUnmarked(
   session: Session,
@@ -43,16 +43,16 @@ export async function holdUnmarked(
   return new Map(rows.map((row) => [row[0] ?? "", kind]));
 }
 
-/** A lock that lasts longer than this is no ordinary one: somebody has to look at it. */
+/** A lock that lasts longer than this is not ordinary: it must be reported. */
 const LOCKED_MAX = "1 minute";
 
-/** Calls rows refused that have been locked for too long. Takes `$1` pipeline and `$2` lane. */
+/** Turns long locked rows into refused ones, which are reported. Takes `$1` pipeline and `$2` lane. */
 export const outlastedLocksSql = ({ tables }: Pick<HoldScope, "tables">): string =>
   `update ${tables.holds} set reason = ${quoteLiteral(REASONS.refused)}
    where pipeline = $1 and lane = $2 and reason = ${quoteLiteral(REASONS.locked)}
      and first_failed_at < clock_timestamp() - interval '${LOCKED_MAX}'`;
 
-/** What keeps rows from being marked may be an error too: the other holds are reviewed all the same. */
+/** Marking can fail with an error too; the other holds are reviewed all the same. */
 export async function tryToMark(session: Session, text: string, values: readonly unknown[]): Promise<void> {
   await session.rows("savepoint marking");
   try {

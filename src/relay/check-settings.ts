@@ -1,15 +1,17 @@
 import { RelayError } from "../core/errors.ts";
 import type { Limits, Timing } from "../core/limits.ts";
 
+/** Throws CONFIG_INVALID for a limit that is not a positive number. */
 export function checkLimits(limits: Limits): Limits {
   for (const [name, value] of Object.entries(limits)) requirePositive(`limits.${name}`, value);
   return limits;
 }
 
+/** Throws CONFIG_INVALID for a duration that is not positive or contradicts another one. */
 export function checkTiming(timing: Timing): Timing {
   for (const [name, value] of Object.entries(timing)) requirePositive(`timing.${name}`, value);
   requireBelow("timing.leaseMarginMs", timing.leaseMarginMs, "timing.leaseMs", timing.leaseMs);
-  // A publish must not outlive the lease, or a successor could deliver the same events at the same time.
+  // A publish must not outlive the lease: the next owner could deliver the same events at the same time.
   requireBelow("timing.publishTimeoutMs", timing.publishTimeoutMs, "timing.leaseMs", timing.leaseMs);
   return timing;
 }

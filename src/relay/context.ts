@@ -7,7 +7,7 @@ import type { Routes } from "../routing/routes.ts";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { Destination } from "./destination.ts";
 
-/** What every part of a pipeline works with. */
+/** The dependencies that all parts of a pipeline share. */
 export interface PipelineContext {
   readonly name: string;
   readonly store: QueueStore;
@@ -20,6 +20,6 @@ export interface PipelineContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: TechnicalEvents;
-  /** Keeps attempts for people; null where nobody does. */
+  /** Records attempts for people; null where attempts are not recorded. */
   readonly recorder: AttemptRecorder | null;
 }

@@ -27,7 +27,7 @@ function topicOf({ type }: { type: string }): string {
   return type;
 }
 
-test("C2 A10 a dead letter is told with its first and last failure and the error of every attempt", async () => {
+test("C2 A10 a dead letter is reported with its first and last failure and the error of every attempt", async () => {
   const { source, publisher, relay, dead, failed } = stage();
   await using _ = relay;
   let attempts = 0;
@@ -53,7 +53,7 @@ test("C2 A10 a dead letter is told with its first and last failure and the error
   assert.deepEqual([...new Set(failed.map(({ errorType }) => errorType))], ["TOO_EARLY"]);
 });
 
-test("C6 what was thrown is told with its stack; what was answered has none", async () => {
+test("C6 a thrown error is reported with its stack; an answered failure has none", async () => {
   const { source, publisher, relay, failed } = stage();
   await using _ = relay;
   publisher.respond(() => rejected("too large"));
@@ -61,12 +61,12 @@ test("C6 what was thrown is told with its stack; what was answered has none", as
   source.insert({ id: "answered", type: "t", key: null, payload: "" });
   await relay.start();
   await until("both failed", () => failed.length === 2);
-  const told = Object.fromEntries(failed.map((event) => [event.recordId, event]));
-  assert.match(told.thrown?.stack ?? "", /^TypeError: no topic for it\n {4}at .*topicOf/);
-  assert.deepEqual([told.answered?.stack, told.answered?.errorType], [null, "REJECTED"]);
+  const reported = Object.fromEntries(failed.map((event) => [event.recordId, event]));
+  assert.match(reported.thrown?.stack ?? "", /^TypeError: no topic for it\n {4}at .*topicOf/);
+  assert.deepEqual([reported.answered?.stack, reported.answered?.errorType], [null, "REJECTED"]);
 });
 
-test("C2 an event that ended the process each time is told too, though nobody has it in memory", async () => {
+test("C2 an event that ended the process each time is reported too, although no instance has it in memory", async () => {
   const { source, relay, dead } = stage();
   await using _ = relay;
   source.insert({ id: "a1", type: "t", key: "a", payload: "", correlationId: "c1" });

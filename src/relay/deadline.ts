@@ -1,17 +1,20 @@
 import type { Clock } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 
-/** Work that was cut off because its time was over. */
+/** The reason of work that was aborted because its time was over. */
 export const TIMED_OUT: unique symbol = Symbol("timed out");
 
+/** The error of a publish without an answer: its outcome is unknown. */
 export function noAnswerWithin(destination: string, ms: number): RelayError {
   return new RelayError("PUBLISH_UNKNOWN", `${destination} gave no answer within ${ms} ms.`);
 }
 
-/** Nobody asks why; without a reason the runtime makes up an error with a stack, each time. */
+/**
+ * The reason of internal aborts. No one reads it, but without one the runtime creates an error with a stack each time.
+ */
 const OVER = "over";
 
-/** Whether the work came to its end within this time. It goes on in any case; that it fails is told. */
+/** True when the work ended within this time. The work continues in any case; its failure in time is thrown. */
 export async function endsWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   const timer = new AbortController();
   const isLate = clock.sleep(ms, timer.signal).then(() => false);
@@ -22,19 +25,21 @@ export async function endsWithin(clock: Clock, ms: number, work: Promise<unknown
   }
 }
 
-/** What is done about work that does not end although it was told to, so long after its time was over. */
-interface Impatience {
+/** Called when work does not end although it was aborted, this long after its deadline. */
+interface StuckGuard {
   readonly ms: number;
-  readonly isStuck: () => void;
+  readonly onStuck: () => void;
 }
 
-/** Does the work under a signal that aborts with `outer` or after `ms`; rejects with TIMED_OUT when it was the time. */
+/**
+ * Runs the work under a signal that aborts with `outer` or after `ms`. Rejects with TIMED_OUT when the time was over.
+ */
 export async function withDeadline<T>(
   clock: Clock,
   ms: number,
   outer: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
-  impatience?: Impatience,
+  stuckGuard?: StuckGuard,
 ): Promise<T> {
   const controller = new AbortController();
   const timer = new AbortController();
@@ -47,8 +52,8 @@ export async function withDeadline<T>(
     timedOut = !timer.signal.aborted;
     if (!timedOut) return;
     controller.abort();
-    if (impatience !== undefined)
-      void clock.sleep(impatience.ms, timer.signal).then(() => isOver || impatience.isStuck());
+    if (stuckGuard !== undefined)
+      void clock.sleep(stuckGuard.ms, timer.signal).then(() => isOver || stuckGuard.onStuck());
   });
   try {
     return await work(controller.signal);

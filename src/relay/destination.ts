@@ -1,4 +1,5 @@
-import { type Blame, BlameBook, type Suspect } from "../core/blame.ts";
+import type { AnswerTimes } from "../core/answer-times.ts";
+import { type Blame, BlameTracker, type Suspect } from "../core/blame.ts";
 import { Brake } from "../core/brake.ts";
 import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts";
 import type { Clock, Random } from "../core/clock.ts";
@@ -17,28 +18,33 @@ interface DestinationOptions {
   readonly publisher: Publisher;
   readonly limits: Limits;
   readonly circuit: CircuitPolicy;
-  /** Events per second; absent: as many as it takes. */
+  /** The rate limit in events per second; absent: none. */
   readonly ratePerSecond?: number | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly events: TechnicalEvents;
+  readonly answers: AnswerTimes;
 }
 
 interface FailureOptions {
+  /** True when the failed publish was the probe of an open circuit. */
   readonly probe: boolean;
+  /** The wait that the destination asked for (Retry-After). */
   readonly afterMs?: number | undefined;
-  /** What was thrown, where something was. */
+  /** The thrown error, if any. */
   readonly error?: unknown;
 }
 
-/** A publisher with the circuits that guard it. Shared by all lanes of all pipelines that lead to it. */
+/** A publisher with its circuits, brake and rate limit. All lanes of all pipelines to the same destination share it. */
 export class Destination {
   readonly name: string;
   readonly publisher: Publisher;
+  /** How long the destination takes to answer. */
+  readonly answers: AnswerTimes;
   readonly #options: DestinationOptions;
   readonly #circuit: Circuit;
   readonly #topics: TopicCircuits;
-  readonly #blame = new BlameBook();
+  readonly #blame = new BlameTracker();
   readonly #brake: Brake;
   readonly #rate: RateGate;
   readonly #wakers = new Set<() => void>();
@@ -50,6 +56,7 @@ export class Destination {
   constructor(options: DestinationOptions) {
     this.name = options.name;
     this.publisher = options.publisher;
+    this.answers = options.answers;
     this.#options = options;
     this.#circuit = new Circuit(options.circuit);
     this.#topics = new TopicCircuits(options.circuit, this.#probesTogether);
@@ -58,41 +65,45 @@ export class Destination {
     this.#rate.limitTo(options.ratePerSecond ?? null);
   }
 
-  /** Calls back whenever something may be sent that could not be before. */
+  /** Calls back whenever the destination may take events that it did not take before. */
   onWake(waker: () => void): Unsubscribe {
     this.#wakers.add(waker);
     return () => void this.#wakers.delete(waker);
   }
 
+  /** What the destination's circuit lets through now. */
   admission(): Admission {
     return this.#circuit.admission(this.#now());
   }
 
+  /** True while the circuit of the whole destination is open. */
   get isOpen(): boolean {
     return this.#circuit.isOpen;
   }
 
-  /** True when it takes nothing, and that is not the fault of a single event as far as can be told by now. */
+  /** True when it takes nothing, and enough probes have failed to rule out that a single event is at fault. */
   get isUnreachable(): boolean {
     return this.#circuit.hasGivenUp(this.#now());
   }
 
-  /** True while it, or one of its topics, takes nothing but probes. */
+  /** True while the destination or one of its topics takes only probes. */
   get isProbing(): boolean {
     return this.isOpen || this.#topics.any;
   }
 
-  /** How many of so many events its rate allows now. Whoever gets none is woken when there is room again. */
+  /**
+   * How many of the wanted events the rate allows now. A caller that gets none is woken when there are tokens again.
+   */
   allowance(wanted: number): number {
     return this.#rate.allowance(wanted);
   }
 
-  /** Of an allowance, what was not sent. */
+  /** Returns the part of an allowance that was not sent. */
   giveBack(count: number): void {
     this.#rate.giveBack(count);
   }
 
-  /** How many keys a probe tries. In a transaction one of them would spoil it for the others. */
+  /** How many keys a probe tries. In a transaction only one: a key that fails would abort the others. */
   get probeKeys(): number {
     return this.#probesTogether ? this.#circuit.probeKeys : 1;
   }
@@ -106,7 +117,7 @@ export class Destination {
     this.#wake();
   }
 
-  /** Whether anything was delivered here since then: it is alive, whatever happened to a single event. */
+  /** True when the destination has answered anything since then: it is alive, whatever happened to a single event. */
   answeredSince(ms: number): boolean {
     return this.#lastAnswerMs >= ms;
   }
@@ -123,27 +134,28 @@ export class Destination {
     this.#topics.get(topic)?.cancelProbe();
   }
 
-  /** Topics that take nothing at present, or did not when last asked. */
+  /** Topics that take nothing at present, or did not at the last attempt. */
   openTopics(): string[] {
     return this.#topics.names();
   }
 
-  /** Types that are known to lead to a topic which takes nothing now. */
+  /** Types of events that are known to go to a topic which takes nothing now. */
   blockedTypes(): string[] {
     return this.#topics.blockedTypes(this.#now());
   }
 
-  /** Whether the topic, or (null) the destination as a whole, takes nothing but probes. */
+  /** True when the topic, or (null) the whole destination, takes only probes. */
   isClosedTo(topic: string | null): boolean {
     return topic === null ? this.isOpen : this.#topics.get(topic) !== undefined;
   }
 
-  /** Until the next probe of the topic or (null) of the destination; 0 when it may go now. */
+  /** The time until the next probe of the topic or (null) of the destination; 0 when it may be sent now. */
   untilProbeMs(topic: string | null): number {
     const admission = (topic === null ? this.#circuit : this.#topics.get(topic))?.admission(this.#now());
     return admission?.admits === "none" ? admission.waitMs : 0;
   }
 
+  /** The event was delivered: the topic works and, if this was the probe, the destination is back. */
   delivered(event: Suspect, topic: string, probe: boolean): void {
     this.#lastAnswerMs = this.#now();
     this.#brake.succeeded();
@@ -156,22 +168,25 @@ export class Destination {
     }
   }
 
-  /** The event failed, and the answer names the topic or (null) the destination: whom it is held against. */
+  /**
+   * The event failed, and the answer names the topic or (null) the destination. Returns what the failure is attributed
+   * to.
+   */
   blameFor(event: Suspect, topic: string | null): Blame {
     return this.#blame.failed(event, topic);
   }
 
-  /** How often the event failed in a row while others got through. */
-  lonelyFailures(event: Suspect): number {
-    return this.#blame.lonelyFailures(event);
+  /** How often the event failed in a row while others were delivered. */
+  unsharedFailures(event: Suspect): number {
+    return this.#blame.unsharedFailures(event);
   }
 
-  /** True when others make better probes. */
+  /** True when other events make better probes. */
   hasFailed(event: Suspect): boolean {
     return this.#blame.hasFailed(event);
   }
 
-  /** It gave an answer, though nothing was delivered: enough to end an outage, not to release the brake. */
+  /** The destination answered, but nothing was delivered: that ends an outage, but does not release the brake. */
   answered(probe: boolean): void {
     this.#lastAnswerMs = this.#now();
     if (this.#braked) {
@@ -182,7 +197,7 @@ export class Destination {
     }
   }
 
-  /** The destination as a whole takes nothing. */
+  /** The whole destination takes nothing. */
   failed(reason: string, options: FailureOptions): void {
     const { probe, afterMs, error } = options;
     const draw = this.#options.random.next();
@@ -192,8 +207,8 @@ export class Destination {
   }
 
   /**
-   * One topic takes nothing. `type` is the event type that was to go there. False: too many topics have failed for one
-   * more circuit.
+   * One topic takes nothing. `type` is the type of the event that failed there. Returns false when too many topics have
+   * failed for one more circuit.
    */
   topicFailed(topic: string, type: string, reason: string, options: FailureOptions): boolean {
     const { probe, afterMs, error } = options;
@@ -208,8 +223,8 @@ export class Destination {
   }
 
   /**
-   * An event was refused for its own sake. Too many in a row with one error pull the brake. Returns false when the
-   * failure must not be held against the event, because the brake is on and this was only its probe.
+   * The destination refused an event. Too many refusals in a row with the same error pull the brake. Returns false when
+   * the failure must not count against the event, because the brake is on and this was only its probe.
    */
   eventFailed(id: string, reason: string, probe: boolean): boolean {
     this.#lastAnswerMs = this.#now();
@@ -217,23 +232,26 @@ export class Destination {
       this.failed(reason, { probe });
       return false;
     }
-    // An answer about one event shows that the destination itself is back.
+    // An answer about one event proves that the destination itself is back.
     if (probe && this.#circuit.succeed({ probe })) {
       this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
       this.#wake();
     }
     if (this.#brake.failed(id, reason)) {
       this.#braked = true;
-      this.failed(`${this.#options.limits.failuresInRowMax} events in a row failed alike: ${reason}`, { probe: false });
+      this.failed(`${this.#options.limits.failuresInRowMax} events in a row failed with the same error: ${reason}`, {
+        probe: false,
+      });
     }
     return true;
   }
 
-  /** True when the event may be what makes others fail that are sent with it. */
-  goesAlone(event: Suspect): boolean {
-    return this.#blame.goesAlone(event);
+  /** True when the event may be the one that makes its whole batch fail: it is then sent alone. */
+  shouldIsolate(event: Suspect): boolean {
+    return this.#blame.shouldIsolate(event);
   }
 
+  /** Ends all timers and closes the publisher. */
   async close(): Promise<void> {
     this.#closed.abort();
     await this.publisher.close();
@@ -256,8 +274,9 @@ export class Destination {
   }
 
   /**
-   * In a different order each time: the one probe that an open circuit admits must not always be the same event. And
-   * not before this turn is over: who told of the outcome has yet to hold the key back that failed.
+   * Wakes the lanes in a different order each time: the one probe that an open circuit admits must not always come from
+   * the same lane. It does so in a microtask, because the caller that reports the outcome has yet to hold back the key
+   * that failed.
    */
   #wake(): void {
     queueMicrotask(() => {

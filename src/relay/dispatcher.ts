@@ -6,40 +6,45 @@ import type { Report } from "../ports/publisher.ts";
 import type { PipelineContext } from "./context.ts";
 import { noAnswerWithin, TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
+import { PublishClock } from "./publish-clock.ts";
 import type { RateGate } from "./rate-gate.ts";
 import type { Sender } from "./sender.ts";
 
+/** One publish, as far as it concerns a single event. */
 export interface Attempt {
-  /** The one publish that is let through an open circuit. */
+  /** True for the publish that an open circuit lets through. */
   readonly probe: boolean;
   /** When the publish began; null when nothing was sent. */
   readonly startedMs: number | null;
   readonly durationMs: number;
 }
 
+/** What the dispatcher asks and reports to its lane. */
 export interface DispatcherListener {
   delivered(entry: Entry, attempt: Attempt): void;
-  /** All failures of one key's events in a publish, in their order. */
+  /** All failures of one key's events in a publish, in order. */
   failed(failures: readonly FailedEntry[], attempt: Attempt): void;
-  /** Nobody knows what became of what was sent: the lane is void. */
+  /** The outcome of the publish is unknown and stays so: the lane is void. */
   lost(error: unknown): void;
-  /** False: stop sending, the lease or the lane is gone. */
+  /** False when nothing may be sent, because the lease or the lane is gone. */
   maySend(): boolean;
-  /** Events in the next publish. */
+  /** The number of events in the next publish. */
   publishSize(): number;
-  /** What a person lets through. */
+  /** The operator's rate limit. */
   readonly limit: RateGate;
-  /** What is known to become of the event without sending it; null when it is to be sent. */
-  verdictBefore(entry: Entry): Failed | null;
+  /**
+   * The outcome of an event that need not be sent, because it is faulty or never answered; null when it must be sent.
+   */
+  outcomeBefore(entry: Entry): Failed | null;
   /** Called before an event is sent while the lane keeps crashing; false when it must not be sent. */
   beforeSend(entry: Entry): Promise<boolean> | null;
-  /** These are being sent now. */
+  /** The dispatcher sends these events now. */
   sending(entries: readonly Entry[]): void;
 }
 
 /**
- * Publishes what waits in a lane's queue: several publishes at a time, each key in only one of them. Retries nothing
- * by itself: what an outcome means is the lane's business.
+ * Publishes the events of a lane's queue: several publishes at a time, but each key in only one of them, because two
+ * publishes may arrive in any order. It retries nothing: the lane decides what an outcome means.
  */
 export class Dispatcher {
   readonly #context: PipelineContext;
@@ -57,8 +62,8 @@ export class Dispatcher {
   }
 
   /**
-   * Sends as much as may be sent now. Cheap and legal at any time. What failed with the topic or the destination is no
-   * probe, unless `withFailed` says that there is nothing better.
+   * Sends as much as may be sent now. Cheap and legal at any time. An event that failed with its topic or destination
+   * is not used as a probe, unless `withFailed` says that there is no better one.
    */
   pump(withFailed = false): void {
     const { destination } = this.#context;
@@ -80,18 +85,24 @@ export class Dispatcher {
     }
   }
 
-  /** A probe takes one event of each key: more of them would tell nothing. */
+  /** A probe takes one event of each key: further events of the key would prove nothing. */
   #take(size: number, probe: boolean, withFailed: boolean): Entry[] {
     if (!probe) return this.#queue.take(size, this.#sender.manyOfKey);
-    return this.#queue.take(size, false, ({ hasFailed, silences }) => withFailed || (!hasFailed && silences === 0));
+    return this.#queue.take(
+      size,
+      false,
+      ({ hasFailed, unansweredSends }) => withFailed || (!hasFailed && unansweredSends === 0),
+    );
   }
 
-  /** Resolves when no publish is under way. */
+  /** Resolves when no publish is on the wire. */
   async idle(): Promise<void> {
     while (this.#publishes.size > 0) await Promise.all(this.#publishes.values());
   }
 
-  /** Gives up what is on the wire; its outcomes are unknown and are not told. Resolves when nothing can arrive later. */
+  /**
+   * Aborts all publishes; their outcomes are unknown and are not reported. Resolves when nothing can arrive any more.
+   */
   async abandon(): Promise<void> {
     this.#abandoned = true;
     for (const controller of this.#publishes.keys()) controller.abort();
@@ -100,7 +111,7 @@ export class Dispatcher {
 
   #start(entries: readonly Entry[], probe: boolean): void {
     const controller = new AbortController();
-    // In the next turn: a publisher that answers at once must find its publish counted.
+    // In a microtask: a publisher that answers at once must find its publish registered.
     const publish = Promise.resolve()
       .then(() => this.#publish(entries, probe, controller))
       .finally(() => {
@@ -113,75 +124,95 @@ export class Dispatcher {
   async #publish(entries: readonly Entry[], probe: boolean, controller: AbortController): Promise<void> {
     const startedMs = this.#now();
     const sent: Entry[] = [];
-    let judged = 0;
+    let unsent = 0;
     for (const entry of entries) {
-      const verdict = this.#listener.verdictBefore(entry);
-      const permission = verdict === null ? this.#listener.beforeSend(entry) : null;
-      if (verdict !== null) {
-        judged += 1;
-        this.#tell(entry, verdict, { probe: false, startedMs: null, durationMs: 0 });
+      const outcome = this.#listener.outcomeBefore(entry);
+      const permission = outcome === null ? this.#listener.beforeSend(entry) : null;
+      if (outcome !== null) {
+        unsent += 1;
+        this.#report(entry, outcome, { probe: false, startedMs: null, durationMs: 0 });
       } else if (permission === null || (await permission)) sent.push(entry);
     }
     const attempt = attemptFrom(startedMs, probe, this.#context.clock);
     const isOpen = new Uint8Array(sent.length).fill(1);
-    const tell: Report = (index, outcome) => {
+    let measured: PublishClock | null = null;
+    const report: Report = (index, outcome) => {
       if (isOpen[index] !== 1 || this.#abandoned) return;
       isOpen[index] = 0;
-      this.#tell(sent[index]!, outcome, attempt);
+      measured?.answered(outcome);
+      this.#report(sent[index]!, outcome, attempt);
     };
-    // While all this was awaited, the lease may have ended or the lane been given up.
+    // While the lane awaited its permissions, the lease may have ended or the lane may have been given up.
     const wasUnsent = !this.#listener.maySend();
-    if (wasUnsent) for (const index of sent.keys()) tell(index, { kind: "skipped" });
+    if (wasUnsent) for (const index of sent.keys()) report(index, { kind: "skipped" });
     else this.#listener.sending(sent);
-    const error = wasUnsent ? null : await this.#send(sent, tell, controller);
-    // A probe that never reached the destination tells nothing about it.
-    if (probe && (this.#abandoned || wasUnsent || judged === entries.length)) {
+    if (!wasUnsent) measured = this.#measure(sent);
+    const error = wasUnsent ? null : await this.#send(sent, report, controller, measured);
+    // A probe that never reached the destination proves nothing about it; without a cancel the circuit would wait for
+    // ever.
+    if (probe && (this.#abandoned || wasUnsent || unsent === entries.length)) {
       this.#context.destination.cancelProbe();
     }
     for (const [index, entry] of sent.entries()) {
-      if (isOpen[index] === 1) tell(index, this.#withoutAnswer(entry, error, startedMs));
+      if (isOpen[index] === 1) report(index, this.#withoutAnswer(entry, error, startedMs));
     }
   }
 
-  /** Null when the publisher returned by itself; otherwise why the rest has no answer. */
-  async #send(entries: readonly Entry[], report: Report, controller: AbortController): Promise<unknown> {
+  /**
+   * Does not measure a publish of held events alone: their times say something about the events, not the destination.
+   */
+  #measure(entries: readonly Entry[]): PublishClock | null {
+    if (this.#abandoned || entries.every(({ isHead }) => isHead)) return null;
+    return new PublishClock(this.#context.destination.answers, this.#now(), this.#sender.timesRequests);
+  }
+
+  /** Null when the publisher returned; otherwise the reason why the remaining events have no answer. */
+  async #send(
+    entries: readonly Entry[],
+    report: Report,
+    controller: AbortController,
+    measured: PublishClock | null,
+  ): Promise<unknown> {
     if (entries.length === 0 || this.#abandoned) return null;
     const { clock, destination, timing } = this.#context;
-    const publish = (signal: AbortSignal) => this.#sender.publish(entries.map(messageOf), report, signal);
+    const publish = (signal: AbortSignal) =>
+      this.#sender.publish(entries.map(messageOf), report, signal, measured?.requests);
     try {
       if (this.#sender.keepsTime) await publish(controller.signal);
-      else await withDeadline(clock, timing.publishTimeoutMs, controller.signal, publish, this.#impatience);
+      else await withDeadline(clock, timing.publishTimeoutMs, controller.signal, publish, this.#stuckGuard);
+      measured?.end(null);
       return null;
     } catch (error) {
+      measured?.end(error);
       return error === TIMED_OUT ? noAnswerWithin(destination.name, timing.publishTimeoutMs) : error;
     }
   }
 
-  /** A publisher that ends no publish would keep the lane busy for ever, and nobody would know. */
-  get #impatience() {
+  /** A publisher that never ends a publish would silently block the lane for ever, so the lane is given up instead. */
+  get #stuckGuard() {
     const { destination, timing } = this.#context;
     const ms = timing.publishTimeoutMs + timing.leaseMs;
-    const isStuck = () => void (this.#abandoned || this.#listener.lost(noAnswerWithin(destination.name, ms)));
-    return { ms: timing.leaseMs, isStuck };
+    const onStuck = () => void (this.#abandoned || this.#listener.lost(noAnswerWithin(destination.name, ms)));
+    return { ms: timing.leaseMs, onStuck };
   }
 
   /**
-   * A lost connection is the destination's failure. Silence may be the event's: if the destination answered others
-   * since this event was first met with silence, the next silence is held against it.
+   * The outcome of an event without an answer. A lost connection is the destination's failure. A missing answer may be
+   * the event's: if the destination has answered others since this event first got no answer, the event fails.
    */
   #withoutAnswer(entry: Entry, error: unknown, startedMs: number): Failed {
     const { destination } = this.#context;
     const reason = reasonOf(error ?? unanswered(destination.name));
-    const isSilence = error === null || isRelayError(error, "PUBLISH_UNKNOWN");
-    if (!isSilence) return retry(reason, { scope: "destination", error });
-    const isFirst = entry.silentSinceMs === null;
-    entry.silentSinceMs ??= startedMs;
-    entry.silences += 1;
-    if (!destination.answeredSince(entry.silentSinceMs)) return retry(reason, { scope: "destination", error });
+    const isUnanswered = error === null || isRelayError(error, "PUBLISH_UNKNOWN");
+    if (!isUnanswered) return retry(reason, { scope: "destination", error });
+    const isFirst = entry.unansweredSinceMs === null;
+    entry.unansweredSinceMs ??= startedMs;
+    entry.unansweredSends += 1;
+    if (!destination.answeredSince(entry.unansweredSinceMs)) return retry(reason, { scope: "destination", error });
     return isFirst ? { kind: "skipped" } : retry(reason, { error });
   }
 
-  #tell(entry: Entry, outcome: Outcome, attempt: Attempt): void {
+  #report(entry: Entry, outcome: Outcome, attempt: Attempt): void {
     const failures = outcome.kind === "delivered" ? this.#queue.delivered(entry) : this.#queue.failed(entry, outcome);
     if (outcome.kind === "delivered") this.#listener.delivered(entry, attempt);
     if (failures.length > 0) this.#listener.failed(failures, attempt);
@@ -192,7 +223,7 @@ export class Dispatcher {
   }
 }
 
-/** Few ask how long it took, and the clock is not free. */
+/** Reads the clock for the duration only when a listener asks for it: few do, and the clock is not free. */
 function attemptFrom(startedMs: number, probe: boolean, clock: Clock): Attempt {
   return {
     probe,
@@ -204,7 +235,7 @@ function attemptFrom(startedMs: number, probe: boolean, clock: Clock): Attempt {
 }
 
 function unanswered(destination: string): RelayError {
-  return new RelayError("PUBLISH_UNKNOWN", `${destination} did not say what became of the event.`);
+  return new RelayError("PUBLISH_UNKNOWN", `${destination} did not report the outcome of the event.`);
 }
 
 function messageOf(entry: Entry): Message {

@@ -4,19 +4,20 @@ import type { Destination } from "./destination.ts";
 import type { Instance } from "./instance.ts";
 import type { Session } from "./session.ts";
 
+/** What a drain left undelivered. */
 export interface DrainReport {
   readonly deadLetters: number;
-  /** Failed events that will be tried again. */
+  /** Failed events that the relay will retry. */
   readonly retrying: number;
   /** Destinations that take nothing at present. */
   readonly unreachable: readonly string[];
   /** Topics that take nothing at present; their events wait. */
   readonly blockedTopics: readonly string[];
-  /** Events that wait in lanes of other instances, which may be at work or dead. */
+  /** Pending events in lanes of other instances, which may be alive or dead. */
   readonly elsewhere: number;
-  /** Pipelines whose source or ledger could not be used; what waits there is not known. */
+  /** Pipelines whose source or ledger could not be used; their backlog is unknown. */
   readonly broken: readonly string[];
-  /** Pipelines that a person has stopped, with what waits there; -1 where nobody could count. */
+  /** Pipelines that an operator has paused, with their pending events; -1 where they could not be counted. */
   readonly paused: readonly { readonly pipeline: string; readonly waiting: number }[];
 }
 
@@ -27,13 +28,12 @@ interface DrainParts {
   readonly destinations: readonly Destination[];
 }
 
-const LOOK_MS = 10;
-
-/** Resolves when all that waits is delivered, held, or has no way to its destination. */
+const CHECK_MS = 10;
+/** Resolves when every pending event is delivered, held, or cannot reach its destination. */
 export async function drained({ clock, timing, instances, destinations }: DrainParts): Promise<DrainReport> {
   const startedMs = clock.monotonicMs();
-  const patienceMs = 2 * timing.backoffMaxMs;
-  // An instance that died a moment ago is taken for living until its lease is over.
+  const brokenMs = 2 * timing.backoffMaxMs;
+  // An instance that has just died counts as alive until its lease ends.
   const leaseMs = 1.5 * timing.leaseMs;
   for (const session of instances.flatMap((instance) => instance.sessions())) session.expectEvents();
   for (;;) {
@@ -41,13 +41,13 @@ export async function drained({ clock, timing, instances, destinations }: DrainP
     const sessions = instances.flatMap((instance) => instance.sessions());
     const absent = instances.filter((instance) => instance.sessions().length === 0);
     const unreachable = destinations.filter((destination) => destination.isUnreachable);
-    const broken = sessions.filter((session) => session.isBrokenFor(patienceMs));
+    const broken = sessions.filter((session) => session.isBrokenFor(brokenMs));
     const paused = sessions.filter((session) => session.isPaused);
     const isAble = (it: Session) => !unreachable.includes(it.destination) && !broken.includes(it);
     const able = sessions.filter(isAble);
-    // One that is closed and has not given up yet still finds out whether others get through.
+    // A destination with an open circuit that still counts as reachable is still probing, so the drain waits for it.
     const isQuiet = (it: Session) => it.isAtRest && !it.destination.isOpen;
-    const isAtRest = able.every(isQuiet) && (absent.length === 0 || elapsedMs >= patienceMs);
+    const isAtRest = able.every(isQuiet) && (absent.length === 0 || elapsedMs >= brokenMs);
     const elsewhere = isAtRest ? await waitingElsewhere(able.filter((it) => !it.isPaused)) : 0;
     if (isAtRest && (elsewhere === 0 || elapsedMs >= leaseMs)) {
       const holds = sessions.flatMap((session) => session.lanes().map((lane) => lane.holds.count()));
@@ -61,7 +61,7 @@ export async function drained({ clock, timing, instances, destinations }: DrainP
         paused: await Promise.all(paused.map(waitingIn)),
       };
     }
-    await clock.sleep(elsewhere > 0 ? timing.pollIntervalMs : LOOK_MS);
+    await clock.sleep(elsewhere > 0 ? timing.pollIntervalMs : CHECK_MS);
   }
 }
 
@@ -69,13 +69,13 @@ async function waitingIn(session: Session): Promise<DrainReport["paused"][number
   return { pipeline: session.name, waiting: await session.waiting().catch(() => -1) };
 }
 
-/** What waits where others have lanes; what is held here is not meant. */
+/** The pending events of pipelines that other instances share, without those that this instance holds. */
 async function waitingElsewhere(sessions: readonly Session[]): Promise<number> {
   const counts = sessions
     .filter((session) => session.isShared)
     .map(async (session) => {
       const held = session.lanes().reduce((sum, lane) => sum + lane.holds.count().retrying, 0);
-      // A source that cannot be asked now is found broken soon.
+      // Count at least one: a source that does not answer now is soon reported as broken.
       const pending = await session.waiting().catch(() => 1);
       return Math.max(0, pending - held);
     });

@@ -6,7 +6,7 @@ import { type Answer, memoryPublisher } from "../publishers/memory/memory-publis
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { createRelay } from "./relay.ts";
 
-test("H1 B5 a lane claims no more than a batch, of one key half of it, and writes down what is on its way for long", async () => {
+test("H1 B5 a lane claims at most a batch, half of it of one key, and stores which events are on the wire for long", async () => {
   const source = memorySource({ durableClaims: true });
   const publisher = memoryPublisher({ keyOrderInBatch: false });
   const answers: (() => void)[] = [];
@@ -28,12 +28,12 @@ test("H1 B5 a lane claims no more than a batch, of one key half of it, and write
       .map(({ id }) => id)
       .join();
   await relay.start();
-  await until("what goes first is noted", () => sending().length === 3);
+  await until("the first events are noted", () => sending().length === 3);
   assert.deepEqual([sending(), claimed()], [["a1", "b1", "c1"], "a1,a2,b1,c1"]);
   answers.shift()!();
-  await until("the second of the key is on its way", () => sending().includes("a2"));
+  await until("the second event of the key is on the wire", () => sending().includes("a2"));
   assert.ok(claimed().split(",").length <= 4, claimed());
   publisher.respond(null);
   for (const answer of answers) answer();
-  await until("all is delivered", () => source.pending().length === 0);
+  await until("all events are delivered", () => source.pending().length === 0);
 });

@@ -5,12 +5,13 @@ import type { Clock } from "../core/clock.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from "../core/limits.ts";
 import { rejected, retry } from "../core/outcome.ts";
 import { exponential, schedule } from "../core/retry-policy.ts";
+import { ByteBudget } from "./byte-budget.ts";
 import { checkLimits, checkTiming } from "./check-settings.ts";
 import { claimSize } from "./crash-poison.ts";
 import { attemptsMaxOf, nextAfterFailure } from "./failure-rule.ts";
 import { fairShare } from "./fair-share.ts";
-import { HoldBook } from "./hold-book.ts";
-import { sentAt, Tenure } from "./tenure.ts";
+import { InstanceLease, sentAt } from "./instance-lease.ts";
+import { LaneHolds } from "./lane-holds.ts";
 
 test("B4 the lanes of a pipeline are shared out whole, and no instance has two more than another", () => {
   const instances = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
@@ -40,33 +41,33 @@ function handClock() {
   return { time, clock, advance };
 }
 
-test("B4 a tenure ends a margin before the lease does, counted from the moment the renewal was sent", () => {
+test("B4 an instance gives its lease up a margin early, counted from the moment the renewal was sent", () => {
   const { clock, advance } = handClock();
   const timing = { ...DEFAULT_TIMING, leaseMs: 10_000, leaseMarginMs: 2_000 };
-  const tenure = new Tenure("me", clock, timing, sentAt(clock));
+  const lease = new InstanceLease("me", clock, timing, sentAt(clock));
   advance(1_000);
   const sent = sentAt(clock);
   advance(4_000);
-  tenure.renewed(sent);
+  lease.renewed(sent);
   advance(3_999);
-  assert.equal(tenure.isAlive(), true);
+  assert.equal(lease.isAlive(), true);
   advance(1);
-  assert.equal(tenure.isAlive(), false);
-  tenure.renewed(sentAt(clock));
-  assert.equal(tenure.isAlive(), false, "what is lost stays lost");
+  assert.equal(lease.isAlive(), false);
+  lease.renewed(sentAt(clock));
+  assert.equal(lease.isAlive(), false, "a lost lease stays lost");
 });
 
 test("B4 a machine that slept has lost its lease, although its monotonic clock stood still", () => {
   const { clock, time } = handClock();
-  const tenure = new Tenure("me", clock, DEFAULT_TIMING, sentAt(clock));
+  const lease = new InstanceLease("me", clock, DEFAULT_TIMING, sentAt(clock));
   const sent = sentAt(clock);
   time.wallMs += 60_000;
-  tenure.renewed(sent);
-  assert.equal(tenure.isAlive(), false);
-  assert.match(tenure.reason, /clock jumped/);
+  lease.renewed(sent);
+  assert.equal(lease.isAlive(), false);
+  assert.match(lease.reason, /clock jumped/);
 });
 
-test("F2 what becomes of a failed event: retry, then park, block or skip; final errors at once", () => {
+test("F2 a failed event is retried, then parked, blocked or skipped; a final error is dead at once", () => {
   const policy = (onExhausted: "park" | "block" | "skip") => ({ retry: schedule([5]), onExhausted });
   const no = retry("no");
   assert.deepEqual(nextAfterFailure(policy("park"), no, 1, 0), { kind: "retry", delayMs: 5 });
@@ -80,7 +81,7 @@ test("F2 what becomes of a failed event: retry, then park, block or skip; final 
   });
 });
 
-test("the attempts of a destination are those of its most patient route", () => {
+test("the attempts of a destination are those of its route with the most", () => {
   const routes = [
     { destination: "a", retry: schedule([1, 2, 3]) },
     { destination: "a", retry: exponential({ attemptsMax: 7 }) },
@@ -91,13 +92,44 @@ test("the attempts of a destination are those of its most patient route", () => 
   assert.equal(attemptsMaxOf([{ destination: "c", onExhausted: "block" }], "c"), 2 ** 31 - 1);
 });
 
-test("a due hold is given out once, and news of events in flight is not overwritten by older knowledge", () => {
-  const book = new HoldBook();
+const ROOM = { events: 10, bytes: 1_000, unknownBytes: 600 };
+
+test("H1 held events are read as far as their bytes fit, and an event larger than the room is read alone", () => {
+  const book = new LaneHolds();
+  const rest = {
+    key: null,
+    dead: false,
+    parks: false,
+    attempts: 1,
+    crashes: 0,
+    unansweredSinceMs: null,
+    waitsFor: null,
+  };
+  const sizes = [400, 500, 200, 5_000, undefined, undefined];
+  for (const [dueAtMs, bytes] of sizes.entries()) book.put({ id: `e${dueAtMs}`, ...rest, dueAtMs, bytes });
+  assert.deepEqual(book.claimDue(10, { ...ROOM, bytes: 0 }), []);
+  assert.deepEqual(book.claimDue(10, ROOM), ["e0", "e1"]);
+  assert.deepEqual(book.claimDue(10, ROOM), ["e2"]);
+  assert.deepEqual(book.claimDue(10, ROOM), ["e3"]);
+  assert.deepEqual(book.claimDue(10, ROOM), ["e4"], "of unknown size, and so is the next");
+});
+
+test("H1 however large the held events are, new events have half of the memory", () => {
+  const budget = new ByteBudget(1);
+  budget.add(900);
+  assert.equal(budget.headBytesMax(1_000), 500);
+  budget.add(600);
+  assert.equal(budget.hasRoom({ bytes: 1_500, headBytes: 1_100 }, 1_000), true);
+  assert.equal(budget.hasRoom({ bytes: 1_500, headBytes: 500 }, 1_000), false);
+});
+
+test("a due hold is read once, and the source does not overwrite the hold of an event in flight", () => {
+  const book = new LaneHolds();
   const hold = { id: "a1", key: "a", lane: 0, state: "retrying" as const, parks: true, attempts: 1, crashes: 0 };
   book.replace([{ ...hold, dueInMs: 10 }], 0, () => false);
-  assert.deepEqual(book.claimDue(5, 10), []);
-  assert.deepEqual(book.claimDue(10, 10), ["a1"]);
-  assert.deepEqual(book.claimDue(10, 10), []);
+  assert.deepEqual(book.claimDue(5, ROOM), []);
+  assert.deepEqual(book.claimDue(10, ROOM), ["a1"]);
+  assert.deepEqual(book.claimDue(10, ROOM), []);
   assert.deepEqual(
     book.replace([], 10, () => false),
     [],
@@ -117,7 +149,7 @@ test("a due hold is given out once, and news of events in flight is not overwrit
   assert.equal(book.parks("a"), false);
 });
 
-test("settings that cannot be right are refused by name", () => {
+test("invalid settings are refused by name", () => {
   assert.throws(
     () => checkTiming({ ...DEFAULT_TIMING, publishTimeoutMs: 20_000 }),
     /publishTimeoutMs.*below timing.leaseMs/,
@@ -126,7 +158,7 @@ test("settings that cannot be right are refused by name", () => {
   assert.throws(() => checkLimits({ ...DEFAULT_LIMITS, batchSize: 0 }), /limits.batchSize is 0/);
 });
 
-test("B4 claims get smaller with every crash, never nothing, and never large again by many crashes", () => {
+test("B4 claims get smaller with every crash, but never empty, and never large again after many crashes", () => {
   assert.deepEqual(
     [0, 1, 2, 9, 32, 33, 200].map((crashes) => claimSize(3_000, 500, crashes)),
     [3_000, 250, 125, 1, 1, 1, 1],

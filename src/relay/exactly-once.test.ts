@@ -25,7 +25,7 @@ const QUICK = {
 function stage(options: Partial<RelayOptions> = {}) {
   const source = memorySource();
   const publisher = memoryPublisher({ transactions: true });
-  const told: TechnicalEvent[] = [];
+  const reported: TechnicalEvent[] = [];
   const relayOf = (more: Partial<RelayOptions> = {}) => {
     const relay = createRelay({
       sources: [source],
@@ -36,13 +36,21 @@ function stage(options: Partial<RelayOptions> = {}) {
       ...options,
       ...more,
     });
-    relay.onAny((event) => told.push(event));
+    relay.onAny((event) => reported.push(event));
     return relay;
   };
   const insert = (...names: string[]) =>
     source.insert(...names.map((id) => ({ id, type: "t", key: id[0]!, payload: id })));
-  const of = (name: string) => told.filter((event) => event.name === name);
-  return { source, publisher, told, relayOf, insert, of, ids: () => publisher.delivered.map(({ event }) => event.id) };
+  const of = (name: string) => reported.filter((event) => event.name === name);
+  return {
+    source,
+    publisher,
+    reported,
+    relayOf,
+    insert,
+    of,
+    ids: () => publisher.delivered.map(({ event }) => event.id),
+  };
 }
 
 const ALL = ["a1", "a2", "a3", "b1", "b2", "c1"];
@@ -56,6 +64,25 @@ test("A2 every event is delivered once, in transactions", async () => {
   assert.equal(source.pending().length, 0);
 });
 
+test("A2 a transaction has no more events than its destination's transactionSize", async () => {
+  const limits = { destinationLimits: { out: { transactionSize: 2 } } };
+  const { publisher, relayOf, insert, ids } = stage({ lanes: 1, ...limits });
+  const sizes = [0];
+  publisher.respond(() => {
+    sizes[sizes.length - 1]! += 1;
+    return { kind: "delivered" };
+  });
+  publisher.respondToTransactions((asked) => {
+    if (asked === "commit") sizes.push(0);
+    return "answer";
+  });
+  insert("a1", "b1", "c1", "d1", "e1");
+  await using relay = relayOf();
+  await relay.drain();
+  assert.deepEqual(ids().sort(), ["a1", "b1", "c1", "d1", "e1"]);
+  assert.deepEqual(sizes, [2, 2, 1, 0]);
+});
+
 for (const step of ["send", "commit"] as const) {
   for (const fate of ["hang", "unanswered"] as const) {
     test(`A2 a ${step} whose ${fate === "hang" ? "request" : "answer"} is lost makes no duplicate and no loss`, async () => {
@@ -67,7 +94,7 @@ for (const step of ["send", "commit"] as const) {
       await relay.drain();
       assert.deepEqual(ids().sort(), ALL);
       assert.equal(source.pending().length, 0);
-      assert.ok(of("LaneFailed").length > 0, "the lane was taken over anew");
+      assert.ok(of("LaneFailed").length > 0, "the lane was taken over again");
       assert.equal(of("LaneHealed").length > 0, step === "commit" && fate === "unanswered");
     });
   }
@@ -84,7 +111,7 @@ test("A2 an event that is refused takes its key out of the transaction, the othe
   assert.equal(source.deadLetters()[0]?.event.id, "a2");
 });
 
-test("A4 an outage spends no attempt, and what waited is delivered once when it is over", async () => {
+test("A4 an outage spends no attempt, and the backlog is delivered once when it is over", async () => {
   const { publisher, relayOf, insert, ids, of } = stage();
   publisher.down("away");
   await using relay = relayOf();
@@ -114,7 +141,7 @@ test("A2 a stop in good order and a start on the same ledger deliver nothing twi
   assert.deepEqual(seen.sort(), ["a1", "a2", "b1", "b2"]);
 });
 
-test("A2 a lane whose ledger was lost halts, says so, and goes on when a person adopts it", async () => {
+test("A2 a lane whose ledger was lost halts, reports it, and continues when an operator adopts it", async () => {
   const { source, relayOf, insert } = stage({ lanes: 1 });
   insert("a1");
   const first = relayOf();
@@ -122,7 +149,7 @@ test("A2 a lane whose ledger was lost halts, says so, and goes on when a person 
   await first.stop();
   const fresh = memoryPublisher({ transactions: true });
   insert("a2");
-  const told: TechnicalEvent[] = [];
+  const reported: TechnicalEvent[] = [];
   await using second = createRelay({
     sources: [source],
     destinations: { out: fresh },
@@ -130,17 +157,17 @@ test("A2 a lane whose ledger was lost halts, says so, and goes on when a person 
     timing: QUICK,
     lanes: 1,
   });
-  second.onAny((event) => told.push(event));
+  second.onAny((event) => reported.push(event));
   const report = await second.drain();
   assert.deepEqual(report.broken, ["memory->out"]);
-  const reason = told.find((event) => event.name === "SourceBroken");
+  const reason = reported.find((event) => event.name === "SourceBroken");
   assert.ok(reason?.name === "SourceBroken" && reason.code === "LEDGER_GAP" && /ledger is empty/.test(reason.reason));
   assert.equal(fresh.delivered.length, 0);
   source.adopt();
   await until("the lane delivers again", () => fresh.delivered.length === 1);
 });
 
-test("A2 a destination that asks to wait for one topic only holds that topic's events back", async () => {
+test("A2 a failure of one topic holds back only the events of that topic", async () => {
   const { publisher, relayOf, insert, ids } = stage();
   let isUp = false;
   publisher.respond(({ event }) =>
@@ -154,7 +181,7 @@ test("A2 a destination that asks to wait for one topic only holds that topic's e
   assert.deepEqual(ids().sort(), ALL);
 });
 
-/** An instance that does nothing holds both lanes as long as its lease lasts. */
+/** An idle instance owns both lanes as long as its lease lasts. */
 async function letAnotherOwnTheLanes(source: ReturnType<typeof memorySource>, leaseMs: number): Promise<void> {
   const id = "00000000-0000-4000-8000-000000000001";
   const store = source.pipeline({
@@ -180,7 +207,7 @@ test("G2 a drain waits for the lease of an instance that died, and delivers what
   assert.deepEqual(ids().sort(), ALL);
 });
 
-test("G2 a drain says what waits in the lanes of an instance that lives on", async () => {
+test("G2 a drain reports the pending events in lanes of another living instance", async () => {
   const { source, relayOf, insert } = stage({ timing: { ...QUICK, leaseMs: 600, leaseMarginMs: 100 } });
   await letAnotherOwnTheLanes(source, 60_000);
   insert(...ALL);
@@ -188,7 +215,7 @@ test("G2 a drain says what waits in the lanes of an instance that lives on", asy
   assert.equal((await relay.drain()).elsewhere, ALL.length);
 });
 
-test("H1 a destination that is slow against the time of a publish makes progress, also beside events that it refuses", async () => {
+test("H1 a destination that is slow for the publish timeout makes progress, even with events that it refuses", async () => {
   const publisher = memoryPublisher({ transactions: true, latencyMs: 45 });
   const { source, relayOf, insert, of } = stage({ destinations: { out: publisher }, lanes: 1 });
   publisher.respond(({ event }) => (/^[b-d]2$/.test(event.id) ? rejected("too large") : { kind: "delivered" }));
@@ -202,7 +229,7 @@ test("H1 a destination that is slow against the time of a publish makes progress
   assert.deepEqual(of("LaneFailed"), []);
 });
 
-test("H1 a stop leaves no row claimed and no attempt counted, though the destination answers nothing", async () => {
+test("H1 a stop leaves no row claimed and no attempt counted, even if the destination never answers", async () => {
   const source = memorySource({ durableClaims: true });
   const { publisher, relayOf, of } = stage({ sources: [source], lanes: 2 });
   for (const id of ALL) source.insert({ id, type: "t", key: id[0]!, payload: id });

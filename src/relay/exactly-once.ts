@@ -1,3 +1,4 @@
+import { backoffMs } from "../core/backoff.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
 import { delivered, skipped } from "../core/outcome.ts";
@@ -6,51 +7,55 @@ import type { Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch, LaneTransactions, Transactions } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { noAnswerWithin, TIMED_OUT, withDeadline } from "./deadline.ts";
-import { isAsLeft, strayed } from "./lane-check.ts";
+import { isUnchanged, laneMoved } from "./lane-check.ts";
 import { unsettledBatches } from "./ledger-check.ts";
 import { eventsOfMarks, markOf } from "./ledger-marks.ts";
 import type { Sender } from "./sender.ts";
 
-/** To fence a lane may take several times as long as a publish: the broker first ends what the former owner left. */
+/** A fence may take several times as long as a publish: the broker first ends the transactions of the former owner. */
 const FENCE_PUBLISHES = 4;
-/** A slow destination gets more time, up to this. */
+/** The bound of the time that a slow destination gets per step. */
 const STEP_MS_MAX = 60_000;
-/** Batches of a lane that are committed and not settled. The rest of the ring is for what a failover forgets. */
+/**
+ * Batches of a lane that may be committed but not settled. The rest of the ring is for settles that a failover loses.
+ */
 const UNSETTLED_MAX = 32;
-/** A lane that delivered nothing for so long lets go of its connections. */
+/** A lane that delivered nothing for this long closes its connections. */
 const IDLE_MS = 60_000;
 
-/** What it needs of its lane. */
+/** What exactly-once delivery needs of its lane. */
 export interface ExactlyOnceHost {
   /** The number of the last batch whose settle was acknowledged. */
   readonly settledBatch: bigint;
   /**
-   * Writes down what a former owner delivered; `strangers` are events that only bear the ids of such. Resolves when that
-   * is durable or the lane is lost.
+   * Settles what a former owner delivered. `reusedIds` counts new events that have the id of a delivered one. Resolves
+   * when the settle is durable or the lane is lost.
    */
-  heal(batches: readonly CommittedBatch[], strangers: number): Promise<void>;
-  /** What was reported as delivered since the last call is the batch with this number. */
+  heal(batches: readonly CommittedBatch[], reusedIds: number): Promise<void>;
+  /** The events reported as delivered since the last call are the batch with this number. */
   endBatch(batch: bigint): void;
-  /** False: the lease or the lane is gone. */
+  /** False when the lease or the lane is gone. */
   maySend(): boolean;
   /** A transaction with these messages got no answer. */
-  silent(messages: readonly Message[], startedMs: number): void;
-  /** Nobody knows what became of the last transaction, or the lane is not ours: it must be taken over anew. */
+  unanswered(messages: readonly Message[], startedMs: number): void;
+  /** The fate of the last transaction is unknown, or another instance owns the lane: it must be taken over again. */
   lost(error: unknown): void;
 }
 
 /**
  * Delivers a lane's messages exactly once. Each publish is one transaction of the destination, and the transaction
- * notes the ids of its events in the destination's ledger. So whoever owns the lane next knows what was delivered,
- * also when the settle of it was lost.
+ * records the ids of its events in the destination's ledger. The next owner of the lane reads there what was delivered,
+ * even if the settle was lost.
  *
- * Three rules carry it. Whoever fenced a lane looks at the lane's row only after that: if it is his then, nobody else
- * can deliver. Whatever the ledger has beyond the row was delivered, and is settled before anything is read. And as
- * soon as the effect of a request is unknown, nothing is concluded: the lane is void and taken over anew.
+ * It rests on three rules. After a fence, and only then, the owner reads the lane's row: if the row still names it, no
+ * other instance can deliver. Events that the ledger has beyond the row were delivered, so they are settled before
+ * anything is read. And as soon as the effect of a request is unknown, nothing is assumed: the lane is void and must be
+ * taken over again.
  */
 export class ExactlyOnce implements Sender {
   readonly manyOfKey = true;
   readonly keepsTime = true;
+  readonly timesRequests = false;
   readonly publishesMax = 1;
   readonly #context: PipelineContext;
   readonly #transactions: Transactions;
@@ -73,15 +78,17 @@ export class ExactlyOnce implements Sender {
     this.#host = host;
   }
 
-  /** The ledger is a ring: what is not settled yet must not be overwritten, with room to spare for a failover. */
+  /**
+   * The ledger is a ring: batches that are not settled must not be overwritten, and a failover needs some of the room.
+   */
   get hasRoom(): boolean {
     const { ringSize } = this.#transactions;
     return this.#last - this.#host.settledBatch < BigInt(Math.max(1, Math.min(UNSETTLED_MAX, ringSize >> 1)));
   }
 
   /**
-   * Makes the lane fit to deliver, however long the destination needs for that. False when it was closed meanwhile.
-   * Rejects when the lane is not ours, when the source cannot be asked, or when ledger and source contradict.
+   * Makes the lane ready to deliver, however long the destination needs for that. False when it was closed in the
+   * meantime. Rejects when another instance owns the lane, the source does not answer, or ledger and source contradict.
    */
   async open(): Promise<boolean> {
     const { clock, destination, timing } = this.#context;
@@ -109,9 +116,9 @@ export class ExactlyOnce implements Sender {
   }
 
   /**
-   * One transaction: all of it is delivered, or nothing. To begin, to send and to end have a time of their own each: a
-   * destination that takes long to answer has to answer several times, and a lane that is voided for that would begin
-   * with the same again.
+   * Publishes one transaction: all of its messages are delivered, or none. Begin, send and commit each have a timeout
+   * of their own, because a slow destination has to answer each of them; one timeout for all would void the lane, and
+   * the next owner would run into it again.
    */
   async publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
     this.#isBusy = true;
@@ -139,11 +146,11 @@ export class ExactlyOnce implements Sender {
       for (const [index, outcome] of outcomes.entries())
         report(index, outcome.kind === "delivered" ? skipped : outcome);
     } catch (error) {
-      // It may have been committed, and a request may still be under way: only the next fence tells.
+      // It may have been committed, and a request may still be on the wire: only the next fence finds out.
       const unknown = unknownEffect(this.#context.destination.name, error, this.#stepMs);
-      // A connection that broke tells nothing about a single event, only a send that was never answered does.
-      const isSilence = isSending && (signal.aborted || error === TIMED_OUT || messages.length > 1);
-      if (isSilence && unknown.code === "PUBLISH_UNKNOWN") this.#host.silent(messages, startedMs);
+      // A broken connection proves nothing about a single event; only a send that was never answered does.
+      const isUnanswered = isSending && (signal.aborted || error === TIMED_OUT || messages.length > 1);
+      if (isUnanswered && unknown.code === "PUBLISH_UNKNOWN") this.#host.unanswered(messages, startedMs);
       if (!this.#isOver) this.#host.lost(unknown);
       throw error;
     } finally {
@@ -156,19 +163,19 @@ export class ExactlyOnce implements Sender {
     return withDeadline(this.#context.clock, this.#stepMs, signal, step);
   }
 
-  /** A step needs fewer answers than a fence did: what took so long there is not silence here. */
+  /** The timeout of a step. A step needs fewer answers than a fence, so the last fence's duration is long enough. */
   get #stepMs(): number {
     return Math.max(this.#context.timing.publishTimeoutMs, Math.min(this.#fencedInMs, STEP_MS_MAX));
   }
 
-  /** As long as a few publishes; twice as long with each time that this was not enough. */
+  /** The timeout of a fence: a few publishes; it doubles with each fence that came too late. */
   get #fenceMs(): number {
     const { publishTimeoutMs } = this.#context.timing;
-    const patientMs = Math.min(publishTimeoutMs * 2 ** Math.min(this.#lateFences, 10), STEP_MS_MAX);
-    return FENCE_PUBLISHES * Math.max(publishTimeoutMs, patientMs);
+    const doubledMs = backoffMs({ firstMs: publishTimeoutMs, lastMs: STEP_MS_MAX }, this.#lateFences);
+    return FENCE_PUBLISHES * Math.max(publishTimeoutMs, doubledMs);
   }
 
-  /** Lets go of the connections of a lane that has nothing to do. */
+  /** Closes the connections of a lane that is idle. */
   async rest(): Promise<void> {
     if (this.#isBusy || this.#session === null || this.#now() - this.#usedAtMs < IDLE_MS) return;
     const session = this.#session;
@@ -176,6 +183,7 @@ export class ExactlyOnce implements Sender {
     await session.close();
   }
 
+  /** Ends an `open` that still waits, and closes the connections. */
   async close(): Promise<void> {
     this.#ended.abort();
     await this.#session?.close();
@@ -191,19 +199,23 @@ export class ExactlyOnce implements Sender {
   }
 
   async #heal(unsettled: readonly CommittedBatch[]): Promise<void> {
-    const { batches, strangers } = await eventsOfMarks(this.#context.store, unsettled);
-    await this.#host.heal(batches, strangers);
+    const { batches, reusedIds } = await eventsOfMarks(this.#context.store, unsettled);
+    await this.#host.heal(batches, reusedIds);
   }
 
-  /** A session that is spent or was let go is replaced; the ledger must then be as this owner left it. */
+  /** Replaces a session that is spent or was closed. The ledger must then end with this owner's last batch. */
   async #readySession(signal: AbortSignal): Promise<LaneTransactions> {
     if (this.#session !== null && !this.#session.isSpent) return this.#session;
     const committed = await this.#fence(this.#last, signal);
-    if ((committed.at(-1)?.batch ?? 0n) !== this.#inLedger) throw strayed(this.#context.name, this.#lane);
+    if ((committed.at(-1)?.batch ?? 0n) !== this.#inLedger) throw laneMoved(this.#context.name, this.#lane);
     return this.#session!;
   }
 
-  /** Fences the lane and returns the end of its ledger. The row is looked at in between, neither before nor after. */
+  /**
+   * Fences the lane and returns the end of its ledger. It reads the lane's row in between, neither before nor after: a
+   * row read before the fence may have another owner by then, and a ledger read before the row may be behind a new
+   * owner.
+   */
   async #fence(after: bigint, signal: AbortSignal): Promise<readonly CommittedBatch[]> {
     const { destination, name, store } = this.#context;
     const { grant } = this.#takeover;
@@ -221,14 +233,14 @@ export class ExactlyOnce implements Sender {
     this.#session = session;
     const settledBatch = this.#host.settledBatch;
     const seen = (await store.survey()).lanes.find(({ lane }) => lane === grant.lane);
-    if (!isAsLeft(grant, settledBatch, seen)) throw strayed(name, grant.lane);
-    if (this.#isOver) throw new Outage(`${destination.name}: the lane was given up`);
+    if (!isUnchanged(grant, settledBatch, seen)) throw laneMoved(name, grant.lane);
+    if (this.#isOver) throw new Outage(`${destination.name}: the lane was closed while it was fenced`);
     const committed = await this.#ask(signal, (inTime) => session.lastCommitted(after, inTime));
     this.#fencedInMs = this.#now() - startedMs;
     return committed;
   }
 
-  /** Whatever fails at the destination is an outage of it, unless a person has to put something right. */
+  /** Treats each failure of the destination as an outage, unless an operator has to fix something. */
   async #ask<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { clock, destination } = this.#context;
     try {
@@ -236,10 +248,9 @@ export class ExactlyOnce implements Sender {
     } catch (error) {
       if (isRelayError(error) && error.code !== "DESTINATION_UNREACHABLE") throw error;
       if (error === TIMED_OUT) this.#lateFences += 1;
-      throw new Outage(
-        error === TIMED_OUT ? `${destination.name} did not make a lane ready in time` : reasonOf(error),
-        { cause: error },
-      );
+      throw new Outage(error === TIMED_OUT ? `${destination.name} did not fence a lane in time` : reasonOf(error), {
+        cause: error,
+      });
     }
   }
 
@@ -266,6 +277,8 @@ class Outage extends Error {}
 function unknownEffect(destination: string, cause: unknown, stepMs: number): RelayError {
   const error = cause === TIMED_OUT ? noAnswerWithin(destination, stepMs) : cause;
   if (isRelayError(error) && error.code !== "DESTINATION_UNREACHABLE") return error;
-  const what = `${destination}: nobody knows what became of a transaction (${reasonOf(error)}); the ledger will tell.`;
+  const what =
+    `${destination}: it is unknown whether a transaction was committed (${reasonOf(error)}). ` +
+    "The relay finds out from the ledger.";
   return new RelayError("PUBLISH_UNKNOWN", what, { cause: error });
 }

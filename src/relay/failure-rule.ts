@@ -3,17 +3,19 @@ import type { Failed } from "../core/outcome.ts";
 import { delayAfter, exponential, longestDelayMs, type RetryPolicy } from "../core/retry-policy.ts";
 import type { FailureNext } from "../ports/queue-store.ts";
 
+/** The retry policy of a route without one. */
 export const DEFAULT_RETRY = exponential();
 
+/** How often a failing event is retried, and what happens after that. */
 export interface FailurePolicy {
   readonly retry: RetryPolicy;
   readonly onExhausted: OnExhausted;
 }
 
-/** A count that no event reaches, and that fits an integer column. */
+/** A number of attempts that no event reaches, and that fits an integer column. */
 const NEVER = 2_147_483_647;
 
-/** The attempts after which an event of this destination is exhausted, the most generous of its routes. */
+/** The attempts after which any event of this destination is exhausted: the largest number of all its routes. */
 export function attemptsMaxOf(
   routes: readonly { readonly destination: string; readonly retry?: RetryPolicy; readonly onExhausted?: OnExhausted }[],
   destination: string,
@@ -28,7 +30,7 @@ function attemptsOf(retry: RetryPolicy): number {
   return retry.kind === "schedule" ? retry.delaysMs.length + 1 : retry.attemptsMax;
 }
 
-/** What becomes of an event that failed for its own sake for the n-th time. */
+/** What follows the n-th failure that counts against the event. */
 export function nextAfterFailure(policy: FailurePolicy, failed: Failed, attempts: number, draw: number): FailureNext {
   const dead: FailureNext = { kind: "dead", parks: policy.onExhausted !== "skip" };
   if (failed.kind === "rejected") return dead;

@@ -30,16 +30,16 @@ export function stage(route: Partial<Route> = {}, options: Partial<RelayOptions>
     timing: QUICK,
     ...options,
   });
-  const told: TechnicalEvent[] = [];
-  relay.onAny((event) => told.push(event));
+  const reported: TechnicalEvent[] = [];
+  relay.onAny((event) => reported.push(event));
   const insert = (key: string | null, ...names: string[]) =>
     source.insert(...names.map((id) => ({ id, type: "t", key, payload: id })));
   const of = <Name extends TechnicalEvent["name"]>(name: Name) =>
-    told.filter((event): event is Extract<TechnicalEvent, { readonly name: Name }> => event.name === name);
-  return { source, publisher, relay, told, insert, of };
+    reported.filter((event): event is Extract<TechnicalEvent, { readonly name: Name }> => event.name === name);
+  return { source, publisher, relay, reported, insert, of };
 }
 
-test("the stage delivers what its publisher takes", async () => {
+test("the stage delivers the events that its publisher takes", async () => {
   const { insert, publisher, relay } = stage();
   await using _ = relay;
   insert("k", "1", "2");

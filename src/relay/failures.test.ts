@@ -11,7 +11,7 @@ import { memorySource } from "../sources/memory/memory-source.ts";
 import { ids, QUICK, stage } from "./failure-stage.test.ts";
 import { createRelay } from "./relay.ts";
 
-test("F2 park: a dead head keeps its followers waiting, other keys and events without a key go on", async () => {
+test("F2 park: a dead first event blocks its key; other keys and events without a key continue", async () => {
   const { source, publisher, relay, insert } = stage();
   await using _ = relay;
   publisher.respond(({ event }) => (event.id === "a1" ? retry("no") : { kind: "delivered" }));
@@ -30,7 +30,7 @@ test("F2 park: a dead head keeps its followers waiting, other keys and events wi
   assert.deepEqual(ids(publisher.deliveredOf("a")), ["a1", "a2", "a3"]);
 });
 
-test("F2 skip: a dead head lets its followers go on", async () => {
+test("F2 skip: the events behind a dead first event are delivered", async () => {
   const { source, publisher, relay, insert } = stage({ onExhausted: "skip" });
   await using _ = relay;
   publisher.respond(({ event }) => (event.id === "a1" ? retry("no") : { kind: "delivered" }));
@@ -42,7 +42,7 @@ test("F2 skip: a dead head lets its followers go on", async () => {
   assert.ok(report.retrying + report.deadLetters === 1);
 });
 
-test("F2 block: an exhausted head is tried for ever and nothing is dead", async () => {
+test("F2 block: an exhausted first event is retried for ever and nothing is dead", async () => {
   const { source, publisher, relay, insert, of } = stage({
     onExhausted: "block",
     retry: exponential({ initialMs: 1, maxMs: 5, attemptsMax: 2 }),
@@ -99,7 +99,7 @@ test("Retry-After is honoured when it is longer than the policy's delay", async 
   assert.equal(of("IntentRelayFailed").length, 1);
 });
 
-test("A4 a destination that is down costs no attempts, and the backlog drains by itself afterwards, in order", async () => {
+test("A4 an outage of the destination costs no attempts, and the backlog then drains by itself, in order", async () => {
   const { source, publisher, relay, insert, of } = stage({ retry: schedule([]) });
   await using _ = relay;
   publisher.down("connection refused");
@@ -117,7 +117,7 @@ test("A4 a destination that is down costs no attempts, and the backlog drains by
   );
 });
 
-test("F4 a topic that takes nothing keeps only its own events and their keys waiting", async () => {
+test("F4 a topic that takes nothing blocks only its own events and their keys", async () => {
   const { source, publisher, relay, of } = stage({ retry: schedule([]) });
   await using _ = relay;
   let broken = true;
@@ -137,7 +137,7 @@ test("F4 a topic that takes nothing keeps only its own events and their keys wai
   assert.deepEqual(ids(publisher.deliveredOf("k0")), ["bad0", "after"]);
 });
 
-test("F4 an event that is never answered is held, and the others go on", async () => {
+test("F4 an event that is never answered is held, and the others are delivered", async () => {
   const { source, publisher, relay, insert } = stage({ retry: schedule([]) });
   await using _ = relay;
   publisher.respond(({ event }) => (event.id === "mute" ? "hang" : { kind: "delivered" }));
@@ -153,7 +153,7 @@ test("F4 an event that is never answered is held, and the others go on", async (
   assert.equal(source.deadLetters()[0]?.event.id, "mute");
 });
 
-test("the brake: a hundred failures alike open the circuit instead of burying everything", async () => {
+test("the brake: a hundred equal failures open the circuit before everything becomes a dead letter", async () => {
   const { source, publisher, relay, insert, of } = stage(
     { retry: schedule([]) },
     { limits: { failuresInRowMax: 100, batchSize: 10 } },
@@ -170,13 +170,13 @@ test("the brake: a hundred failures alike open the circuit instead of burying ev
   assert.ok(source.deadLetters().length < 250, `${source.deadLetters().length} dead letters`);
 });
 
-test("D6 every attempt, success and failure is told with record, type, target, duration, attempt, reason, time", async () => {
+test("D6 every success and failure is reported with record, type, target, duration, attempt, reason, time", async () => {
   const { publisher, relay, insert, of } = stage();
   await using _ = relay;
   publisher.failNext(1, retry("once"));
   insert("a", "a1");
   await relay.start();
-  await until("told", () => of("IntentRelayed").length === 1);
+  await until("reported", () => of("IntentRelayed").length === 1);
   const [failed] = of("IntentRelayFailed");
   const [relayed] = of("IntentRelayed");
   assert.ok(failed?.name === "IntentRelayFailed" && relayed?.name === "IntentRelayed");
@@ -188,7 +188,7 @@ test("D6 every attempt, success and failure is told with record, type, target, d
   assert.ok(relayed.durationMs >= 0 && relayed.timestamp > 0);
 });
 
-test("D6 an intent that no route takes is reported and kept", async () => {
+test("D6 an intent that no route matches is reported and kept", async () => {
   const { source, relay, of } = stage({ types: ["known"] });
   await using _ = relay;
   source.insert({ id: "u1", type: "unknown", key: "a" }, { id: "k1", type: "known", key: "a" });
@@ -201,9 +201,9 @@ test("D6 an intent that no route takes is reported and kept", async () => {
   assert.equal(source.pending()[0]?.id, "u1");
 });
 
-test("D2 D6 relays of some types each are silent about the others' types; what none of them takes is told once", async () => {
+test("D2 D6 a relay of some types does not report the others' types; a type that none takes is reported once", async () => {
   const source = memorySource();
-  const told: TechnicalEvent[] = [];
+  const reported: TechnicalEvent[] = [];
   const only = (type: string) => {
     const relay = createRelay({
       sources: [memorySource({ database: source.database })],
@@ -212,21 +212,21 @@ test("D2 D6 relays of some types each are silent about the others' types; what n
       timing: QUICK,
       instanceName: type,
     });
-    relay.onAny((event) => told.push(event));
+    relay.onAny((event) => reported.push(event));
     return relay;
   };
-  const of = (name: string) => told.flatMap((event) => (event.name === name ? [event] : []));
+  const of = (name: string) => reported.flatMap((event) => (event.name === name ? [event] : []));
   await using a = only("a");
   await using b = only("b");
   source.insert({ id: "a1", type: "a" }, { id: "b1", type: "b" }, { id: "c1", type: "c" }, { id: "c2", type: "c" });
   await a.start();
   await b.start();
   await until("both are delivered", () => source.pending().length === 2);
-  await until("c is told", () =>
+  await until("c is reported", () =>
     of("RelayMismatch").some((event) => "intentType" in event && event.intentType === "c"),
   );
-  const looked = source.database.nowMs();
-  await until("it was looked again", () => source.database.nowMs() > looked + 5 * QUICK.unroutedMs);
+  const checkedMs = source.database.nowMs();
+  await until("it was checked again", () => source.database.nowMs() > checkedMs + 5 * QUICK.unroutedMs);
   assert.deepEqual(
     of("RelayMismatch").map(
       (event) => event.name === "RelayMismatch" && [event.intentType, event.count, event.recordId],
@@ -238,7 +238,7 @@ test("D2 D6 relays of some types each are silent about the others' types; what n
   await until("it is over", () => of("RelayMatched").length === 1 && source.pending().length === 0);
 });
 
-test("D6 an event that is given to the relay of another intent is told, not sent, and kept as a dead letter", async () => {
+test("D6 an event given to the relay of another intent is reported, not sent, and kept as a dead letter", async () => {
   const relayOfA = defineIntentRelay({ type: "a", target: { destination: "out" }, translate: () => ({ body: {} }) });
   const { source, publisher, relay, of } = stage({ ...intentRoute(relayOfA, "out"), types: ["a", "b"] });
   await using _ = relay;
@@ -253,7 +253,7 @@ test("D6 an event that is given to the relay of another intent is told, not sent
   assert.match(source.deadLetters()[0]?.errors[0]?.reason ?? "", /RELAY_MISMATCH/);
 });
 
-test("D1 what a translation throws makes its intent a dead letter with the reason", async () => {
+test("D1 an intent whose translation throws becomes a dead letter with the reason", async () => {
   const relayOfA = defineIntentRelay({
     type: "a",
     target: { destination: "out" },
@@ -269,7 +269,7 @@ test("D1 what a translation throws makes its intent a dead letter with the reaso
   assert.match(source.deadLetters()[0]?.errors[0]?.reason ?? "", /could not translate it: .*JSON/);
 });
 
-test("a row that is no proper event becomes a dead letter with its reason", async () => {
+test("a row that is not a valid event becomes a dead letter with its reason", async () => {
   const { source, publisher, relay, insert } = stage();
   await using _ = relay;
   source.insert({ id: "bad", type: "t", key: "a", unreadable: "the type is null" });
@@ -280,7 +280,7 @@ test("a row that is no proper event becomes a dead letter with its reason", asyn
   await publisher.arrived(1);
 });
 
-test("drain comes to its end although the only busy lane was left out of the last run", async () => {
+test("a drain ends although the only busy lane was left out of the last run", async () => {
   const { publisher, relay, insert } = stage({}, { limits: { inFlightEventsMax: 4 } });
   await using _ = relay;
   let answer = () => {};
@@ -291,13 +291,13 @@ test("drain comes to its end although the only busy lane was left out of the las
     runs += 1;
   });
   const drained = relay.drain();
-  await until("the others were looked at again", () => runs >= 2);
+  await until("another run has begun", () => runs >= 2);
   answer();
   await drained;
   assert.deepEqual(ids(publisher.delivered), ["slow"]);
 });
 
-test("G2 F2 a drain ends only when what waited behind an event that failed before is delivered too", async () => {
+test("G2 F2 a drain ends only when the events parked behind a retried one are delivered too", async () => {
   const { source, publisher: refusing, relay: before, insert } = stage({ retry: schedule([100, 60_000]) });
   refusing.respond(() => retry("no"));
   insert("a", "a1", "a2");
@@ -310,7 +310,7 @@ test("G2 F2 a drain ends only when what waited behind an event that failed befor
     if (event.id !== "a1") return { kind: "delivered" };
     return new Promise((resolve) => (answer = () => resolve({ kind: "delivered" })));
   });
-  // So that no poll which is due anyway comes to its help.
+  // So long that no scheduled poll can find the events.
   const timing = { ...QUICK, pollIntervalMs: 5_000, reviewMs: 60_000 };
   const sources = [{ ...source, pipeline: (spec: PipelineSpec) => slowToAnswer(source.pipeline(spec)) }];
   await using relay = createRelay({ sources, destinations: { out: publisher }, timing });
@@ -321,7 +321,7 @@ test("G2 F2 a drain ends only when what waited behind an event that failed befor
   assert.deepEqual(ids(publisher.delivered), ["a1", "a2"]);
 });
 
-/** A database that takes longer to say whether something waits than whoever drains takes between two looks. */
+/** A database that takes longer for a probe than the drain takes between two checks. */
 function slowToAnswer(store: QueueStore): QueueStore {
   const probe = async (grants: readonly Grant[]) => {
     const askedMs = performance.now();
@@ -337,7 +337,7 @@ function slowToAnswer(store: QueueStore): QueueStore {
   });
 }
 
-test("H1 dead letters that keep nobody waiting do not brake a lane", async () => {
+test("H1 dead letters that block no other event do not brake a lane", async () => {
   const limits = { holdsPerLaneMax: 5, failuresInRowMax: 1_000 };
   const { source, publisher, relay, insert, of } = stage({ onExhausted: "skip" }, { limits, lanes: 1 });
   await using _ = relay;
@@ -350,7 +350,7 @@ test("H1 dead letters that keep nobody waiting do not brake a lane", async () =>
   assert.deepEqual(of("LaneBraked"), []);
 });
 
-test("H1 a lane with too many events that keep others waiting tells so, and tells when it takes new events again", async () => {
+test("H1 a lane with too many blocking events reports that, and reports when it takes new events again", async () => {
   const limits = { holdsPerLaneMax: 5, failuresInRowMax: 1_000 };
   const { source, publisher, relay, insert, of } = stage({}, { limits, lanes: 1 });
   await using _ = relay;
@@ -361,7 +361,7 @@ test("H1 a lane with too many events that keep others waiting tells so, and tell
   insert("other", "good1");
   publisher.respond(null);
   for (let i = 0; i < 5; i += 1) source.replay(`bad${i}`);
-  await until("it is told", () => of("LaneUnbraked").length === 1);
+  await until("it is reported", () => of("LaneUnbraked").length === 1);
   await publisher.arrived(6);
   assert.equal(of("LaneBraked").length, 1);
 });

@@ -1,6 +1,7 @@
 /**
- * How many lanes of a pipeline an instance should own. What does not divide evenly goes to instances in turn, starting
- * at a different one for each pipeline, so that many small pipelines spread out.
+ * How many lanes of a pipeline an instance should own. The remainder of the division goes to some of the instances,
+ * beginning with a different one for each pipeline, so that many small pipelines spread out. All instances compute the
+ * same shares without talking to each other.
  */
 export function fairShare(instances: readonly string[], self: string, lanes: number, pipeline: string): number {
   const sorted = [...new Set([...instances, self])].sort();

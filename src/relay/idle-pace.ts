@@ -1,13 +1,14 @@
 import type { PipelineContext } from "./context.ts";
 
-/** Idle pauses are longer by up to this share, so that many relays do not ask in step. */
+/** Idle pauses are longer by up to this random share, so that many relays do not poll in step. */
 const IDLE_SPREAD = 0.7;
-const IDLE_SHARE = 0.05; // of the time, for looking when there is nothing
+/** The share of the time that polls of an idle source may take. */
+const IDLE_SHARE = 0.05;
 
 /**
- * How long a source that has nothing is left alone: the pauses grow to the poll interval, and looking costs no more than
- * its share of the time, which it comes down to step by step: one slow look in the midst of traffic is no reason for a
- * long pause.
+ * The pauses between polls of an idle source. They double up to the poll interval. A slow source is polled less often,
+ * so that polls stay within their share of the time; but only step by step, because one slow poll in the middle of
+ * traffic is no reason for a long pause.
  */
 export class IdlePace {
   readonly #context: PipelineContext;
@@ -17,17 +18,17 @@ export class IdlePace {
     this.#context = context;
   }
 
-  /** True when the last look found nothing. */
+  /** True when the last poll found nothing. */
   get isQuiet(): boolean {
     return this.#pauseMs > 0;
   }
 
-  /** Something was found, or is expected. */
+  /** A poll found events, or events are expected: poll without a pause. */
   reset(): void {
     this.#pauseMs = 0;
   }
 
-  /** The pause after a look that began then and found nothing. */
+  /** The pause after a poll that began at this time and found nothing. */
   pauseAfter(startedMs: number): number {
     const { clock, random, timing } = this.#context;
     const { pollBusyMs, pollIntervalMs } = timing;

@@ -1,3 +1,4 @@
+import { Backoff } from "../core/backoff.ts";
 import type { Clock, Random } from "../core/clock.ts";
 import { isRelayError, reasonOf, stackOf } from "../core/errors.ts";
 import type { Timing } from "../core/limits.ts";
@@ -5,18 +6,18 @@ import type { Joining, Membership } from "../ports/membership.ts";
 import type { TypeFilter } from "../ports/queue-store.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { PipelineContext } from "./context.ts";
+import { InstanceLease, sentAt } from "./instance-lease.ts";
 import { createReaper } from "./reaper.ts";
 import { Session } from "./session.ts";
-import { sentAt, Tenure } from "./tenure.ts";
 import { untilAborted } from "./until-aborted.ts";
 
-/** Renewals per lease: two may fail before the tenure is over. */
+/** Renewals per lease: two may fail before the lease ends. */
 const RENEWALS_PER_LEASE = 3;
 
 interface InstanceOptions {
   readonly name: string;
   readonly service: string | undefined;
-  /** Where each destination leads, for people. */
+  /** The address of each destination, for people. */
   readonly addresses: Readonly<Record<string, string>>;
   readonly membership: Membership;
   readonly pipelines: readonly { readonly context: PipelineContext; readonly retentionMs: number | null }[];
@@ -27,33 +28,34 @@ interface InstanceOptions {
 }
 
 /**
- * This process in the eyes of one database: it joins, keeps its heartbeat and serves its pipelines. When the tenure is
- * lost, everything under it is given up, and it joins again as somebody new.
+ * This process as a member of one database: it joins, sends its heartbeat and serves its pipelines. When it loses its
+ * lease, it gives up everything that it owned and joins again under a new id: the old id may have been fenced already.
  */
 export class Instance {
   readonly #options: InstanceOptions;
   readonly #stopping = new AbortController();
   #sessions: Session[] = [];
-  #tenure: Tenure | null = null;
+  #lease: InstanceLease | null = null;
   #running: Promise<void> | null = null;
 
   constructor(options: InstanceOptions) {
     this.#options = options;
   }
 
+  /** Joins in the background. Legal to repeat; no effect after a stop. */
   start(): void {
     if (this.#running === null && !this.#stopping.signal.aborted) this.#running = this.#live();
   }
 
-  /** Hands everything over in good order; what is not finished within `graceMs` is given up. */
+  /** Finishes what is in flight and releases the lanes; gives up what is not finished within `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const { clock } = this.#options;
     this.#stopping.abort();
     const over = new AbortController();
     const grace = clock.sleep(graceMs, over.signal).then(async () => {
       if (over.signal.aborted) return;
-      this.#tenure?.lose("it was stopped, and the time for that was over");
-      // Whoever hangs in a call that is not answered is left behind.
+      this.#lease?.lose("the relay was stopped, and its work did not finish in the grace period");
+      // A call that is never answered must not keep the process from ending.
       await clock.sleep(graceMs / 4, over.signal);
     });
     const graceful = Promise.all(this.#sessions.map((session) => session.stop())).then(() => this.#running);
@@ -61,47 +63,48 @@ export class Instance {
     over.abort();
   }
 
-  /** The pipelines that it serves, or will once it has joined. */
+  /** The pipelines that this instance serves, or will serve once it has joined. */
   pipelines(): readonly string[] {
     return this.#options.pipelines.map(({ context }) => context.name);
   }
 
+  /** One session per pipeline; none while the instance has not joined. */
   sessions(): readonly Session[] {
     return this.#sessions;
   }
 
+  /** Each iteration is one lease. */
   async #live(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const tenure = await this.#join();
-      if (tenure === null) return;
-      this.#tenure = tenure;
-      if (this.#stopping.signal.aborted) await this.#leave(tenure);
-      else await this.#serve(tenure);
+      const lease = await this.#join();
+      if (lease === null) return;
+      this.#lease = lease;
+      if (this.#stopping.signal.aborted) await this.#leave(lease);
+      else await this.#serve(lease);
     }
   }
 
-  /** Null when stopped before it succeeded. */
-  async #join(): Promise<Tenure | null> {
+  /** Retries until it has joined. Null when it was stopped first. */
+  async #join(): Promise<InstanceLease | null> {
     const { clock, events, membership, name, random, timing } = this.#options;
-    let pauseMs = timing.backoffInitialMs;
+    const backoff = new Backoff({ firstMs: timing.backoffInitialMs, lastMs: timing.backoffMaxMs });
     while (!this.#stopping.signal.aborted) {
       const id = random.uuid();
       const sent = sentAt(clock);
       try {
         await membership.join({ id, name, leaseMs: timing.leaseMs, ...this.#served() });
-        const tenure = new Tenure(id, clock, timing, sent);
+        const lease = new InstanceLease(id, clock, timing, sent);
         events.emit("InstanceJoined", { instance: id });
-        return tenure;
+        return lease;
       } catch (error) {
-        this.#tellAll(error);
-        await clock.sleep(pauseMs * (0.5 + random.next()), this.#stopping.signal);
-        pauseMs = Math.min(timing.backoffMaxMs, pauseMs * 2);
+        this.#reportToAll(error);
+        await clock.sleep(backoff.nextMs() * (0.5 + random.next()), this.#stopping.signal);
       }
     }
     return null;
   }
 
-  /** What everybody is told of this instance. */
+  /** What other instances can read about this one. */
   #served(): Pick<Joining, "pipelines" | "takes" | "service" | "ends"> {
     const { addresses, pipelines, service } = this.#options;
     const contexts = pipelines.map(({ context }) => context);
@@ -117,61 +120,64 @@ export class Instance {
     };
   }
 
-  async #serve(tenure: Tenure): Promise<void> {
+  async #serve(lease: InstanceLease): Promise<void> {
     const { clock, events, membership, pipelines, timing } = this.#options;
-    this.#sessions = pipelines.map(({ context, retentionMs }) => new Session(context, tenure, retentionMs));
+    this.#sessions = pipelines.map(({ context, retentionMs }) => new Session(context, lease, retentionMs));
     const onReaped = () => {
       for (const session of this.#sessions) session.balanceSoon();
     };
     const reaper = createReaper({ membership, timing, clock, events, onReaped });
     reaper.start();
-    const heartbeat = this.#beat(tenure);
+    const heartbeat = this.#heartbeat(lease);
     await Promise.all(this.#sessions.map((session) => session.run()));
-    await Promise.all(this.#sessions.map((session) => (tenure.isAlive() ? session.stop() : session.abandon())));
+    await Promise.all(this.#sessions.map((session) => (lease.isAlive() ? session.stop() : session.abandon())));
     if (this.#stopping.signal.aborted) await Promise.all(this.#sessions.map((session) => session.releaseRest()));
     void reaper.stop();
-    if (tenure.isAlive()) await this.#leave(tenure);
-    else events.emit("InstanceLost", { instance: tenure.id, reason: tenure.reason });
+    if (lease.isAlive()) await this.#leave(lease);
+    else events.emit("InstanceLost", { instance: lease.id, reason: lease.reason });
     await heartbeat;
     await reaper.stop();
   }
 
-  async #leave(tenure: Tenure): Promise<void> {
+  async #leave(lease: InstanceLease): Promise<void> {
     try {
-      await untilAborted(this.#options.membership.leave(tenure.id), tenure.signal);
+      await untilAborted(this.#options.membership.leave(lease.id), lease.signal);
     } catch (error) {
-      // Not told in good order: the others find out when the lease ends. The lanes are released already.
-      this.#tellAll(error);
+      // The others find out when the lease ends. The lanes are released already, so nothing waits for that.
+      this.#reportToAll(error);
     }
-    tenure.lose("it left");
+    lease.lose("the instance left");
   }
 
-  async #beat(tenure: Tenure): Promise<void> {
+  /**
+   * Renews the lease. After an error it retries sooner, so that a short outage of the database does not cost the lease.
+   */
+  async #heartbeat(lease: InstanceLease): Promise<void> {
     const { clock, membership, timing } = this.#options;
     const everyMs = timing.leaseMs / RENEWALS_PER_LEASE;
     let pauseMs = everyMs;
     for (;;) {
-      await clock.sleep(pauseMs, tenure.signal);
-      if (!tenure.isAlive()) return;
+      await clock.sleep(pauseMs, lease.signal);
+      if (!lease.isAlive()) return;
       const sent = sentAt(clock);
       try {
-        const alive = await untilAborted(membership.renew(tenure.id, timing.leaseMs), tenure.signal);
+        const alive = await untilAborted(membership.renew(lease.id, timing.leaseMs), lease.signal);
         if (alive === undefined) return;
-        if (alive) tenure.renewed(sent);
-        else tenure.lose("another instance took this one for dead");
+        if (alive) lease.renewed(sent);
+        else lease.lose("another instance found this one's lease expired");
         pauseMs = everyMs;
       } catch (error) {
-        this.#tellAll(error);
+        this.#reportToAll(error);
         pauseMs = Math.min(everyMs, timing.backoffInitialMs * 4);
       }
     }
   }
 
-  #tellAll(error: unknown): void {
+  #reportToAll(error: unknown): void {
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
-    const told = { code, reason: reasonOf(error), stack: stackOf(error) };
+    const report = { code, reason: reasonOf(error), stack: stackOf(error) };
     for (const { context } of this.#options.pipelines) {
-      this.#options.events.emit("SourceBroken", { pipeline: context.name, ...told });
+      this.#options.events.emit("SourceBroken", { pipeline: context.name, ...report });
     }
   }
 }

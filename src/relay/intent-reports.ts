@@ -9,13 +9,13 @@ import type { Entry } from "./lane-queue.ts";
 
 type EventFailure = Exclude<Failed, { kind: "skipped" }>;
 
-/** What comes after a failure: another try, after this time or when a circuit says so, or none. */
+/** What follows a failure: a retry after this time, a retry when a circuit allows it (null), or none. */
 interface AfterFailure {
   readonly retryInMs: number | null;
   readonly isDead: boolean;
 }
 
-/** Tells the world about single events, and costs nothing when nobody listens. */
+/** Reports the outcomes of single events to listeners and to the recorder. It costs next to nothing without them. */
 export class IntentReports {
   readonly #context: PipelineContext;
 
@@ -23,6 +23,7 @@ export class IntentReports {
     this.#context = context;
   }
 
+  /** The event was delivered. */
   relayed(entry: Entry, attempt: Attempt, number: number): void {
     const { events, recorder } = this.#context;
     if (recorder?.takesDelivered(attempt.startedMs ?? 0)) {
@@ -32,6 +33,7 @@ export class IntentReports {
     events.emit("IntentRelayed", { ...this.#about(entry), durationMs: attempt.durationMs, attempt: number });
   }
 
+  /** The event failed. */
   failed(entry: Entry, outcome: EventFailure, attempt: Attempt, number: number, after: AfterFailure): void {
     const { events } = this.#context;
     const { retryInMs, isDead } = after;
@@ -40,11 +42,11 @@ export class IntentReports {
     const { reason, scope } = outcome;
     const { durationMs } = attempt;
     const errorType = errorTypeFor(entry, outcome);
-    const told = { durationMs, attempt: number, reason, scope, errorType, stack: stackOf(outcome.error), retryInMs };
-    events.emit("IntentRelayFailed", { ...this.#about(entry), ...told });
+    const report = { durationMs, attempt: number, reason, scope, errorType, stack: stackOf(outcome.error), retryInMs };
+    events.emit("IntentRelayFailed", { ...this.#about(entry), ...report });
   }
 
-  /** For an attempt that failed and tells nothing of its event: the world need not know, a person may want to. */
+  /** Records a failed attempt without a technical event: for failures that say nothing about the event itself. */
   recordFailed(entry: Entry, outcome: EventFailure, attempt: Attempt, number: number, isDead = false): void {
     this.#context.recorder?.record({
       ...this.#sent(entry, attempt, number),
@@ -54,7 +56,7 @@ export class IntentReports {
     });
   }
 
-  /** What ended the process each time is buried without being claimed: only the source's note tells of it then. */
+  /** A crash poison becomes a dead letter without a claim: then only the source's note describes the event. */
   deadLettered({ id, key, attempts: attempt, reason }: Failure, parks: boolean, known: Known): void {
     const { events, name, destination } = this.#context;
     const { entry, note } = known;
@@ -69,12 +71,12 @@ export class IntentReports {
     };
     const { firstFailedAt = null, lastFailedAt = null, errors = [] } = note ?? {};
     const about = entry === undefined ? noted : this.#about(entry);
-    if (entry === undefined) this.#recordBuried(noted, attempt, reason);
+    if (entry === undefined) this.#recordUnsent(noted, attempt, reason);
     events.emit("IntentDeadLettered", { ...about, attempt, reason, parks, firstFailedAt, lastFailedAt, errors });
   }
 
-  /** Of one that was sent, the attempt tells already. */
-  #recordBuried(noted: AboutEvent, attempt: number, reason: string): void {
+  /** Records a dead letter that was not sent. For an event that was sent, its last attempt is recorded already. */
+  #recordUnsent(noted: AboutEvent, attempt: number, reason: string): void {
     const { clock, recorder } = this.#context;
     recorder?.record({
       ...attemptAt(clock.wallMs(), noted, attempt),
@@ -106,7 +108,7 @@ export class IntentReports {
   }
 }
 
-/** Of which nothing is known but that it was. */
+/** An attempt with nothing but its number and its event: everything else is unknown. */
 function attemptAt(atMs: number, about: AboutEvent, attempt: number) {
   const { correlationId, intentType: eventType, key: eventKey, pipeline, recordId: eventId, target } = about;
   const unknown = { writtenAt: null, claimedAtMs: null, sentAtMs: null, durationMs: null, headers: null };
@@ -117,7 +119,7 @@ function errorTypeFor(entry: Entry, outcome: EventFailure): string {
   return entry.event.fault?.code ?? errorTypeOf(outcome);
 }
 
-/** What is known of a dead event: in memory, and by the source. */
+/** What is known about a dead event: its entry in memory and the source's note. */
 interface Known {
   readonly entry: Entry | undefined;
   readonly note: DeadLetterNote | undefined;

@@ -1,31 +1,32 @@
 import type { PipelineContext } from "./context.ts";
-import type { HoldBook } from "./hold-book.ts";
+import type { LaneHolds } from "./lane-holds.ts";
 
-/** From so many failed events on a lane takes nothing new: its destination is broken, not the events. */
+/** Stops a lane with too many failed events from taking new ones: its destination is broken, not the events. */
 export class LaneBrake {
   readonly #context: PipelineContext;
   readonly #lane: number;
-  readonly #holds: HoldBook;
-  #isTold = false;
+  readonly #holds: LaneHolds;
+  #isReported = false;
 
-  constructor(context: PipelineContext, lane: number, holds: HoldBook) {
+  constructor(context: PipelineContext, lane: number, holds: LaneHolds) {
     this.#context = context;
     this.#lane = lane;
     this.#holds = holds;
   }
 
+  /** True while the lane must not take new events. */
   get isOn(): boolean {
-    return this.#holds.burdens >= this.#context.limits.holdsPerLaneMax;
+    return this.#holds.openHolds >= this.#context.limits.holdsPerLaneMax;
   }
 
-  /** Called whenever holds have changed. */
+  /** Reports when the brake goes on or off. The lane calls it whenever its holds have changed. */
   watch(): void {
     const { isOn } = this;
-    if (isOn === this.#isTold) return;
+    if (isOn === this.#isReported) return;
     const { events, name } = this.#context;
     const about = { pipeline: name, lane: this.#lane };
-    this.#isTold = isOn;
-    if (isOn) events.emit("LaneBraked", { ...about, holds: this.#holds.burdens });
+    this.#isReported = isOn;
+    if (isOn) events.emit("LaneBraked", { ...about, holds: this.#holds.openHolds });
     else events.emit("LaneUnbraked", about);
   }
 }

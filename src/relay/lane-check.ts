@@ -4,27 +4,37 @@ import type { PipelineContext } from "./context.ts";
 import { endsWithin } from "./deadline.ts";
 
 /**
- * Whether a lane is what its owner believes it to be. One in other hands is not, and neither is one behind what was
- * acknowledged before the look began, or in another line of the database's history: it may have forgotten its last
- * commits, and with them what memory takes for done or for waiting.
+ * True when the stored lane is what its owner believes it to be. It is not when another instance owns it. Nor is it
+ * when the stored batch is behind the batch that was acknowledged before the read began, or the database is on another
+ * timeline: it may have lost its last commits, and memory then contradicts the rows.
  */
-export function isAsLeft(grant: Grant, settledBatch: bigint, seen: LaneState | undefined): boolean {
+export function isUnchanged(grant: Grant, settledBatch: bigint, seen: LaneState | undefined): boolean {
   if (seen?.owner !== grant.owner || seen.epoch !== grant.epoch) return false;
   return seen.settledBatch >= settledBatch && (seen.timeline ?? grant.timeline) === grant.timeline;
 }
 
-export function strayed(pipeline: string, lane: number): RelayError {
-  return new RelayError("FENCED", `Lane ${lane} of ${pipeline} is not as this instance left it.`);
+/** The error of a lane that has changed under its owner. */
+export function laneMoved(pipeline: string, lane: number): RelayError {
+  return new RelayError(
+    "FENCED",
+    `Lane ${lane} of ${pipeline} has another owner, or the database lost its last commits.`,
+  );
 }
 
-/** What the source refused changed nothing; the next time will do. */
+/** Ignores an error of a call that had no effect: the next call does the same work. Other errors are thrown again. */
 export function nullIfRefused(error: unknown): null {
   if (!tookNoEffect(error)) throw error;
   return null;
 }
 
-/** A publisher that does not give up what it is sending must not keep the lane from everybody for ever. */
-export async function letGo(context: PipelineContext, lane: number, ending: Promise<unknown>): Promise<void> {
+/**
+ * Waits for a publisher to end, but no longer than a lease: a publisher that is stuck must not block the lane for ever.
+ */
+export async function endOrReportStuck(
+  context: PipelineContext,
+  lane: number,
+  ending: Promise<unknown>,
+): Promise<void> {
   const { clock, events, name: pipeline, timing } = context;
   if (await endsWithin(clock, timing.leaseMs, ending)) return;
   events.emit("PublishStuck", { pipeline, lane, afterMs: timing.leaseMs });

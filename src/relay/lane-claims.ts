@@ -2,7 +2,7 @@ import type { InFlightSet } from "../core/in-flight.ts";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { Entry } from "./lane-queue.ts";
 
-/** The events that a lane has in its hands, from the claim to the durable end. */
+/** The events that a lane has claimed, from the claim until their outcome is durable. */
 export class LaneClaims {
   readonly #entries = new Map<string, Entry>();
   readonly #sent = new Set<string>();
@@ -10,6 +10,7 @@ export class LaneClaims {
   readonly #inFlight: InFlightSet;
   readonly #onFinish: (entry: Entry) => void;
   #bytes = 0;
+  #headBytes = 0;
 
   constructor(budget: ByteBudget, inFlight: InFlightSet, onFinish: (entry: Entry) => void) {
     this.#budget = budget;
@@ -25,26 +26,33 @@ export class LaneClaims {
     return this.#bytes;
   }
 
+  /** The bytes of held events that are retried. */
+  get headBytes(): number {
+    return this.#headBytes;
+  }
+
   get(id: string): Entry | undefined {
     return this.#entries.get(id);
   }
 
-  /** Undefined when the event is not here. */
+  /** When the event was written; undefined when the lane has no claim on it. */
   readonly createdAtOf = (id: string): string | null | undefined => this.#entries.get(id)?.event.createdAt;
 
   ids(): string[] {
     return [...this.#entries.keys()];
   }
 
+  /** The event was claimed by this run. */
   add(entry: Entry, run: number): void {
     const { id } = entry.event;
     this.#entries.set(id, entry);
     this.#bytes += entry.bytes;
+    if (entry.isHead) this.#headBytes += entry.bytes;
     this.#budget.add(entry.bytes);
     this.#inFlight.add(id, run);
   }
 
-  /** Those that were sent, or are about to be. */
+  /** Ids of the claimed events that were sent, or are about to be. */
   sentIds(): string[] {
     return [...this.#sent];
   }
@@ -53,12 +61,14 @@ export class LaneClaims {
     if (this.#entries.has(id)) this.#sent.add(id);
   }
 
+  /** The event's outcome is durable, or the claim was given back. */
   finish(id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
     this.#sent.delete(id);
     this.#bytes -= entry.bytes;
+    if (entry.isHead) this.#headBytes -= entry.bytes;
     this.#budget.remove(entry.bytes);
     this.#inFlight.remove(id);
     this.#onFinish(entry);

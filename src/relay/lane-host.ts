@@ -1,36 +1,37 @@
 import type { InFlightSet } from "../core/in-flight.ts";
 import type { Lane } from "./lane.ts";
 import type { RateGate } from "./rate-gate.ts";
-import type { Silences } from "./silences.ts";
+import type { UnansweredSends } from "./unanswered-sends.ts";
 
-/** What a lane needs of the pipeline it belongs to. */
+/** What a lane needs of the session that it belongs to. */
 export interface LaneHost {
   readonly inFlight: InFlightSet;
-  /** The open run must show no later event of this key any more. */
+  /** The open run must not offer a later event of this key: an earlier one went back to the source. */
   passOver(key: string | null): void;
 
-  /** Something may be there to be read that no run has shown. */
+  /** The source may have events that no run has returned. */
   expectEvents(): void;
   /** There may be room, a due hold or a released key. */
   wake(): void;
   /** True while the instance's lease lasts. */
   isAlive(): boolean;
-  /** Events that one lane may have in flight. */
+  /** The number of events that one lane may have in flight. */
   laneShare(): number;
   /** Resolves when the open run is between two pages. */
   betweenPages(): Promise<void>;
-  readonly silences: Silences;
-  /** What a person lets through, of all lanes together. */
+  readonly unanswered: UnansweredSends;
+  /** The operator's rate limit, for all lanes together. */
   readonly limit: RateGate;
-  /** The first run whose snapshot is younger than now. */
+  /** The number of the first run whose snapshot is taken after this call. */
   nextRun(): number;
-  /** The lane begins to deliver. */
+  /** The lane starts to deliver. */
   opened(lane: Lane): void;
   /** A write of the lane succeeded. */
   settled(lane: Lane): void;
-  /** The source refuses the lane's writes for now. */
+  /** The source refuses the lane's writes; the lane retries them. */
   refused(lane: Lane, error: unknown): void;
-  /** Rows of the lane cannot be marked, or (null) all of them are marked by now. */
+  /** Rows of the lane cannot be marked, or (null) all of them are marked now. */
   unmarked(lane: number, error: unknown): void;
+  /** The lane is void and must be taken over again. */
   lost(lane: Lane, error: unknown): void;
 }

@@ -19,9 +19,9 @@ function entry(key: string | null, fault: string | null = null): Entry {
     isHead: false,
     claimedMs: 0,
     topicProbe: false,
-    silences: 0,
-    silentSinceMs: null,
-    isAlone: false,
+    unansweredSends: 0,
+    unansweredSinceMs: null,
+    isIsolated: false,
     hasFailed: false,
     line: null,
   };
@@ -29,7 +29,7 @@ function entry(key: string | null, fault: string | null = null): Entry {
 
 const no: Failed = retry("no");
 
-test("F2 a key is in one publish at a time, other keys are not kept waiting", () => {
+test("F2 a key is in one publish at a time, other keys do not wait for it", () => {
   const queue = new LaneQueue();
   const [a1, a2, b1] = [entry("a"), entry("a"), entry("b")];
   for (const each of [a1, a2, b1]) queue.push(each);
@@ -47,7 +47,7 @@ test("events without a key never wait for each other", () => {
   assert.deepEqual(queue.take(10, false), [n1, n2]);
 });
 
-test("failures of a key are told together and in order, when all its sent events are answered", () => {
+test("failures of a key are reported together and in order, when all its sent events are answered", () => {
   const queue = new LaneQueue();
   const [a1, a2, a3] = [entry("a"), entry("a"), entry("a")];
   for (const each of [a1, a2, a3]) queue.push(each);
@@ -73,7 +73,7 @@ test("nothing overtakes a faulty event of its key", () => {
   assert.deepEqual(queue.take(10, true), [a3]);
 });
 
-test("a dropped topic takes along what came later of the same keys, and nothing else", () => {
+test("dropping a topic also drops later events of the same keys, and nothing else", () => {
   const queue = new LaneQueue();
   const [a1, a2, b1] = [entry("a"), entry("a"), entry("b")];
   for (const each of [a1, a2, b1]) queue.push(each);
@@ -109,7 +109,7 @@ function play(steps: readonly Step[], manyOfKey: boolean) {
     if (each.do === "push") pushed.push(entry(each.key));
     if (each.do === "push") queue.push(pushed.at(-1)!);
     if (each.do === "take") wire = [...wire, ...queue.take(each.max, manyOfKey)];
-    // Only the last sent of a key may fail alone here: a publisher that orders keeps the later ones back.
+    // Only the last sent event of a key may fail alone here: a publisher that keeps the order skips the later ones.
     if (each.do === "answer") answer(each.fails && !manyOfKey);
   }
   while (wire.length > 0 || queue.waiting > 0) {
@@ -119,7 +119,7 @@ function play(steps: readonly Step[], manyOfKey: boolean) {
   return { pushed, delivered };
 }
 
-test("whatever is pushed comes out once, each key in its order, through failures and returns", () => {
+test("each pushed event comes out once, in the order of its key, despite failures and returns", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), fc.boolean(), (steps, manyOfKey) => {
       const { pushed, delivered } = play(steps, manyOfKey);

@@ -6,37 +6,38 @@ import type { ClaimedEvent } from "../ports/queue-store.ts";
 /** A claimed event in memory, on its way through its lane. */
 export interface Entry {
   readonly event: ClaimedEvent;
-  /** What it takes of the memory, all of its parts together. */
+  /** The event's size in memory, all parts together. */
   readonly bytes: number;
-  /** Null when the event is faulty: then `fault` says why, and it is never sent. */
+  /** Null when the event is faulty: `fault` then has the reason, and the event is never sent. */
   readonly message: Message | null;
   readonly fault: string | null;
-  /** What was thrown at the translation, where something was. */
+  /** What the translation threw, if anything. */
   readonly faultError: unknown;
   /** When its row was read. */
   readonly claimedMs: number;
-  /** True for a held event that is tried again; its key's later events wait in the source. */
+  /** True for a held event that is retried; the later events of its key wait in the source. */
   readonly isHead: boolean;
-  /** True when it was let in as the one probe of its topic's circuit. */
+  /** True when the event is the probe of its topic's circuit. */
   readonly topicProbe: boolean;
-  /** Publishes of this event in a row that ended without any answer, and when the first of them began. */
-  silences: number;
-  silentSinceMs: number | null;
-  /** True after it spoiled a transaction for others: it is sent without any other. */
-  isAlone: boolean;
-  /** True after a failure that named the topic or the destination: others make better probes. */
+  /** Publishes in a row that ended without an answer for this event. */
+  unansweredSends: number;
+  /** When the first of them began. */
+  unansweredSinceMs: number | null;
+  /** True after it made a whole batch fail: it is sent alone. */
+  isIsolated: boolean;
+  /** True after a failure that named the topic or the destination: other events make better probes. */
   hasFailed: boolean;
-  /** The queue's own note of where the event stands while it is in a publish. */
+  /** Used by the queue: the event's line while it is in a publish. */
   line: Line | null;
 }
 
 type Made = Pick<Entry, "message" | "fault" | "faultError">;
 type How = Omit<Entry, "event" | "bytes" | "line" | keyof Made>;
 
-/** In one piece, since there is one for every event. */
+/** Creates an entry. One object literal instead of spreads, because this runs for every event. */
 export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
   const { fault, faultError, message } = made;
-  const { claimedMs, hasFailed, isAlone, isHead, silences, silentSinceMs, topicProbe } = how;
+  const { claimedMs, hasFailed, isIsolated, isHead, unansweredSends, unansweredSinceMs, topicProbe } = how;
   return {
     event,
     bytes: eventBytes(event),
@@ -46,31 +47,32 @@ export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
     claimedMs,
     isHead,
     topicProbe,
-    silences,
-    silentSinceMs,
-    isAlone,
+    unansweredSends,
+    unansweredSinceMs,
+    isIsolated,
     hasFailed,
     line: null,
   };
 }
 
+/** An event that failed in a publish. */
 export interface FailedEntry {
   readonly entry: Entry;
   readonly outcome: Failed;
 }
 
-/** The events of one key, in order. Only one run of them is in a publish at a time. */
+/** The queued events of one key, in order. A line is in one publish at a time. */
 interface Line {
   readonly key: string | null;
   waiting: Entry[];
-  /** Taken and not yet answered, in order. */
+  /** Taken for a publish and not yet answered, in order. */
   sent: Entry[];
   unanswered: number;
   failed: Map<Entry, Failed> | null;
   listed: boolean;
 }
 
-/** Of one key no more is taken once so many wait, or once it has so many in all. */
+/** A lane takes no more events of a key that has this many waiting, or this many in all (`places`). */
 export interface KeyLimits {
   readonly waiting: number;
   readonly places: number;
@@ -79,22 +81,23 @@ export interface KeyLimits {
 const NONE: readonly FailedEntry[] = [];
 
 /**
- * What a lane has claimed and not yet brought to an end: a line per key, lines served in turn, so that a slow key
- * costs only itself. Events without a key are lines of their own.
+ * The claimed events of a lane that have no outcome yet: one line (queue) per key, served round-robin, so that a slow
+ * key delays only itself. Each event without a key has a line of its own.
  */
 export class LaneQueue {
   readonly #lines = new Map<string, Line>();
   #ready: Line[] = [];
   #readyFrom = 0;
   #waiting = 0;
-  /** The last that were taken was one without any other. */
-  #wasLoner = false;
+  /** True when the last batch was one isolated event. */
+  #wasIsolated = false;
 
   /** Events waiting to be sent. */
   get waiting(): number {
     return this.#waiting;
   }
 
+  /** True when the key has enough events here. */
   isCrowded(key: string, limits: KeyLimits): boolean {
     const line = this.#lines.get(key);
     return line !== undefined && hasEnough(line, limits);
@@ -106,6 +109,7 @@ export class LaneQueue {
     return keys;
   }
 
+  /** Adds an event behind the others of its key. */
   push(entry: Entry): void {
     const line = this.#lineFor(entry.event.key);
     line.waiting.push(entry);
@@ -115,29 +119,30 @@ export class LaneQueue {
 
   /**
    * Takes up to `max` events whose keys are not in a publish; several of one key only when `manyOfKey`. A faulty event
-   * is taken without any other of its key, so that nothing overtakes it; one that spoils others' publishes without any
-   * other at all, in turn with the rest, and one that gets no answer only when nothing else is to be sent. `isFit` may leave lines out by their first event.
+   * is taken without others of its key, so that nothing overtakes it. An isolated event is taken alone, alternating
+   * with batches of the others; one that gets no answer is taken only when nothing else can be sent. `isFit` can
+   * exclude lines by their first event.
    */
   take(max: number, manyOfKey: boolean, isFit: (first: Entry) => boolean = anyEntry): Entry[] {
     const taken: Entry[] = [];
-    const loners: Line[] = [];
+    const isolated: Line[] = [];
     const unfit: Line[] = [];
     while (taken.length < max) {
       const line = this.#nextReady();
       if (line === undefined) break;
       if (!isFit(line.waiting[0]!)) unfit.push(line);
-      else if (line.waiting[0]!.isAlone) {
-        if (taken.length === 0 && !this.#wasLoner && line.waiting[0]!.silences === 0) {
-          loners.unshift(line);
+      else if (line.waiting[0]!.isIsolated) {
+        if (taken.length === 0 && !this.#wasIsolated && line.waiting[0]!.unansweredSends === 0) {
+          isolated.unshift(line);
           break;
         }
-        loners.push(line);
+        isolated.push(line);
       } else this.#send(line, sendable(line, manyOfKey ? max - taken.length : 1), taken);
     }
-    const loner = taken.length === 0 ? loners.shift() : undefined;
-    this.#wasLoner = loner !== undefined;
-    if (loner !== undefined) this.#send(loner, 1, taken);
-    for (const line of [...loners, ...unfit]) this.#list(line);
+    const isolatedLine = taken.length === 0 ? isolated.shift() : undefined;
+    this.#wasIsolated = isolatedLine !== undefined;
+    if (isolatedLine !== undefined) this.#send(isolatedLine, 1, taken);
+    for (const line of [...isolated, ...unfit]) this.#list(line);
     this.#waiting -= taken.length;
     return taken;
   }
@@ -156,14 +161,16 @@ export class LaneQueue {
   }
 
   /**
-   * Failures of a line are told together, in order, once all its sent events are answered: only then is it known
-   * which was the first, and nothing of the key is sent in between.
+   * Returns the failures of a line together, in order, once all its sent events are answered: only then is it known
+   * which event failed first. Nothing of the key is sent until then.
    */
   failed(entry: Entry, outcome: Failed): readonly FailedEntry[] {
     return this.#answer(entry, outcome);
   }
 
-  /** Puts entries of one key back to the front of its line, in this order, to be sent again. */
+  /**
+   * Puts entries of one key back to the front of its line, in this order: they are sent again before their followers.
+   */
   putBack(entries: readonly Entry[]): void {
     const first = entries[0];
     if (first === undefined) return;
@@ -173,17 +180,18 @@ export class LaneQueue {
     this.#list(line);
   }
 
-  /** Takes all waiting events of a key out; those in a publish stay until they are answered. */
+  /** Removes all waiting events of a key. Those in a publish stay until they are answered. */
   dropKey(key: string): Entry[] {
     const line = this.#lines.get(key);
     return line === undefined ? [] : this.#empty(line);
   }
 
-  /** Takes every line out in which one event matches: later events of a key must not overtake it. */
+  /** Removes the whole line of every matching event, because later events of its key must not overtake it. */
   dropLinesWith(matches: (entry: Entry) => boolean): Entry[] {
     return this.#allLines().flatMap((line) => (line.waiting.some(matches) ? this.#empty(line) : []));
   }
 
+  /** Removes all waiting events. */
   dropAll(): Entry[] {
     return this.#allLines().flatMap((line) => this.#empty(line));
   }
@@ -246,7 +254,7 @@ export class LaneQueue {
     return undefined;
   }
 
-  /** The list is consumed from the front; what was consumed is let go of now and then. */
+  /** The list is consumed by index, because a shift would copy it. The consumed part is dropped from time to time. */
   #compact(): void {
     if (this.#readyFrom < this.#ready.length && this.#readyFrom < 1_024) return;
     this.#ready = this.#ready.slice(this.#readyFrom);
@@ -261,12 +269,12 @@ function anyEntry(): boolean {
 function sendable(line: Line, max: number): number {
   if (line.waiting[0]!.fault !== null) return 1;
   let count = 1;
-  while (count < max && count < line.waiting.length && isSociable(line.waiting[count]!)) count += 1;
+  while (count < max && count < line.waiting.length && canShareBatch(line.waiting[count]!)) count += 1;
   return count;
 }
 
-function isSociable({ fault, isAlone }: Entry): boolean {
-  return fault === null && !isAlone;
+function canShareBatch({ fault, isIsolated }: Entry): boolean {
+  return fault === null && !isIsolated;
 }
 
 function failuresInOrder(line: Line, failed: ReadonlyMap<Entry, Failed>): FailedEntry[] {

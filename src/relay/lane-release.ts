@@ -1,8 +1,8 @@
 import type { QueueStore } from "../ports/queue-store.ts";
 
 /**
- * Lanes that failed, or were given up, still bear the name of their owner, and so do the claims in them. When it ends,
- * nobody should have to wait for them until its lease is over.
+ * Releases the lanes that a stopping instance still owns in the database: lanes that failed or were abandoned keep
+ * their owner, and so do their claims. Without this, other instances would wait for them until the lease ends.
  */
 export async function releaseRest(store: QueueStore, owner: string): Promise<void> {
   const { lanes } = await store.survey();

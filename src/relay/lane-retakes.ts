@@ -1,8 +1,8 @@
 import type { PipelineContext } from "./context.ts";
 
 /**
- * When a lane that was lost may be taken again. One that is lost again and again without a single write in between
- * would send the same events each time, so the pauses grow.
+ * When a lost lane may be taken over again. A lane that is lost repeatedly without a successful write in between would
+ * send the same events each time, so the pauses grow.
  */
 export class LaneRetakes {
   readonly #context: PipelineContext;
@@ -12,13 +12,14 @@ export class LaneRetakes {
     this.#context = context;
   }
 
+  /** The lane was lost: its pause doubles. */
   lost(lane: number): void {
     const { backoffInitialMs, backoffMaxMs } = this.#context.timing;
     const pauseMs = Math.min(backoffMaxMs, 2 * (this.#lanes.get(lane)?.pauseMs ?? backoffInitialMs / 2));
     this.#lanes.set(lane, { pauseMs, fromMs: this.#now() + pauseMs });
   }
 
-  /** Something of it was written. */
+  /** A write of the lane succeeded. */
   settled(lane: number): void {
     this.#lanes.delete(lane);
   }
@@ -27,7 +28,7 @@ export class LaneRetakes {
     return (this.#lanes.get(lane)?.fromMs ?? 0) > this.#now();
   }
 
-  /** Until the next of those that nobody here has may be taken; Infinity when there is none. */
+  /** The time until the next lost lane may be taken over; Infinity when there is none. */
   untilNextMs(isOwned: (lane: number) => boolean): number {
     const nowMs = this.#now();
     const waiting = [...this.#lanes].filter(([lane, { fromMs }]) => !isOwned(lane) && fromMs > nowMs);

@@ -6,35 +6,35 @@ import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { claimSize, crashPoison, halved } from "./crash-poison.ts";
 import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
+import { historyOf, retryDelayMs } from "./event-history.ts";
 import { ExactlyOnce, type ExactlyOnceHost } from "./exactly-once.ts";
-import { HoldBook } from "./hold-book.ts";
 import { IntentReports } from "./intent-reports.ts";
 import { LaneBrake } from "./lane-brake.ts";
-import { letGo, nullIfRefused } from "./lane-check.ts";
+import { endOrReportStuck, nullIfRefused } from "./lane-check.ts";
 import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
+import { LaneHolds } from "./lane-holds.ts";
 import type { LaneHost } from "./lane-host.ts";
-import { pastOf, untilPlaceMs } from "./lane-past.ts";
 import { type Entry, entryOf, type FailedEntry, type KeyLimits, LaneQueue } from "./lane-queue.ts";
 import type { RateGate } from "./rate-gate.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
-import { verdictOfSilence } from "./silences.ts";
 import { Suspects } from "./suspects.ts";
 import { translate } from "./translation.ts";
+import { outcomeOfUnanswered } from "./unanswered-sends.ts";
 import { UnmarkedRows } from "./unmarked-rows.ts";
 
-/** Claimed by no run: read by id, because its hold was due. */
+/** The run number of events that no run claimed: they were read by id, because their hold was due. */
 const BY_ID = 0;
 
 /**
- * One owned slice of a pipeline's keys: events come in by `offer`, wait in the queue, are published by the dispatcher
- * and written back by the settler. It lives from one take-over to the next; whatever goes wrong with its progress
- * voids it as a whole.
+ * One owned slice of a pipeline's keys. Events enter by `offer`, wait in the queue, are published by the dispatcher and
+ * written back by the settler. A lane object lives from one take-over to the next. Any doubt about its progress voids
+ * it as a whole, because what it has in memory may then contradict the source.
  */
 export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListener {
   readonly grant: Grant;
-  readonly holds = new HoldBook();
+  readonly holds = new LaneHolds();
   readonly #context: PipelineContext;
   readonly #host: LaneHost;
   readonly #queue = new LaneQueue();
@@ -53,7 +53,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   #isLeaving = false;
   #openedAtMs = 0;
   #opening: Promise<void> | null = null;
-  /** Earlier runs may show what the lane's former life delivered. */
+  /** Snapshots of earlier runs may still hold events that this lane delivered before it was taken over again. */
   #acceptsFromRun = Number.POSITIVE_INFINITY;
   #crashes: number;
 
@@ -78,7 +78,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#unmarked = new UnmarkedRows(context, this.grant.lane, holds, host);
   }
 
-  /** Begins to take events: at once, or when it is known what the former owner delivered. */
+  /** Starts to take events: at once or, with a ledger, once the former owner's deliveries are settled. */
   open(): void {
     if (this.#exactlyOnce === null) this.#opened();
     else {
@@ -93,7 +93,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#open;
   }
 
-  /** True on its way out, and once it is gone. */
+  /** True while the lane ends, and after that. */
   get isLeaving(): boolean {
     return this.#isLeaving;
   }
@@ -111,12 +111,12 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#settler.settledBatch;
   }
 
-  /** How many new events it takes now. Too many holds mean that the destination is broken, not the events. */
+  /** How many new events the lane takes now. Too many holds mean that the destination is broken, not the events. */
   get room(): number {
     return this.#brake.isOn ? 0 : this.#free;
   }
 
-  /** How many held events it takes now: at most half of its places, or events that always fail would fill them all. */
+  /** How many held events the lane takes now: at most half of its places, or events that always fail would take all. */
   get headRoom(): number {
     if (this.#brake.isOn) return this.#free;
     return Math.max(0, Math.min(this.#free, Math.max(1, Math.floor(this.#claimMax / 2)) - this.holds.beingTried));
@@ -126,17 +126,17 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#open && !this.#unmarked.areTooMany ? Math.max(0, this.#claimMax - this.claims.size) : 0;
   }
 
-  /** False while claimed events are on their way back to the source: a run would show later ones without them. */
+  /** False while claimed events go back to the source: a run would return later events of their keys without them. */
   get isReadyForRun(): boolean {
     return this.#open && !this.#settler.isHandingBack;
   }
 
-  /** Keys that have enough events waiting here. */
+  /** Keys that have enough events in this lane. */
   crowdedKeys(): string[] {
     return this.#queue.crowdedKeys(this.#keyLimits);
   }
 
-  /** False when the event must wait; then no later event of its key may come from the same run. */
+  /** False when the event must wait; the caller must then take no later event of its key from the same run. */
   offer(event: ClaimedEvent, run: number, claimedMs: number): boolean {
     if (!this.#open || run < this.#acceptsFromRun) return false;
     if (this.#crashes > 0 && this.room === 0) return false;
@@ -145,15 +145,15 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return this.#accept(event, run, claimedMs, false);
   }
 
-  /** Takes held events that are due again. What has no place now is tried later. */
+  /** Takes held events that are due. Events without room are postponed. */
   offerHeads(events: readonly ClaimedEvent[]): void {
     const nowMs = this.#now();
     const isFresh = nowMs - this.#openedAtMs < this.#context.timing.pollIntervalMs;
     for (const event of events) {
-      // What may void the lane again comes last, or nothing else would ever be sent.
-      const mayWait = isFresh && this.#host.silences.ofEvent(event.id) !== undefined;
+      // An event that may void the lane again is sent last: otherwise nothing else would ever be sent.
+      const mayWait = isFresh && this.#host.unanswered.ofEvent(event.id) !== undefined;
       if (this.#open && !mayWait && this.#accept(event, BY_ID, nowMs, true)) continue;
-      this.holds.postpone(event.id, this.#now() + untilPlaceMs(this.#context, event));
+      this.holds.postpone(event.id, this.#now() + retryDelayMs(this.#context, event));
       this.#settler.handBack([event.id]);
     }
     this.pump();
@@ -163,24 +163,24 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#dispatcher.pump(withFailed);
   }
 
-  /** While nothing but probes goes, they would only take the place of events that make better probes. */
+  /** While only probes are sent, failed events would take the room of events that make better probes. */
   handBackFailedHeads(): void {
     if (this.hasWaiting) this.#handBack(this.#queue.dropLinesWith(({ isHead, hasFailed }) => isHead && hasFailed));
   }
 
-  /** Shown by a run and not taken: where claims are durable they must be undone. */
+  /** Events that a run returned and the lane did not take: durable claims must be undone. */
   refuse(ids: readonly string[]): void {
     this.#settler.handBack(ids);
   }
 
-  /** The rows of these holds are gone. */
+  /** Deletes holds whose rows are gone. */
   releaseHolds(ids: readonly string[]): void {
     this.#settler.releaseHolds(ids);
   }
 
-  /** Compares the holds with the source's rows, in turn with the lane's other writes. */
+  /** Compares the holds with the source's rows, never at the same time as another write of the lane. */
   reviewHolds(): Promise<void> {
-    return this.#settler.inTurn(async () => {
+    return this.#settler.runExclusive(async () => {
       const holds = await this.#context.store.reviewHolds(this.grant).catch(nullIfRefused);
       if (holds === null) return;
       const freed = this.holds.replace(holds, this.#now(), (id) => this.claims.get(id) !== undefined);
@@ -191,9 +191,9 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     });
   }
 
-  /** Takes up what a person wants to be tried again, in turn with the lane's other writes. */
-  lookAtHolds(): Promise<void> {
-    return this.#settler.inTurn(async () => {
+  /** Re-reads the holds that an operator may have made due, never at the same time as another write of the lane. */
+  refreshHolds(): Promise<void> {
+    return this.#settler.runExclusive(async () => {
       const holds = await this.#context.store.livingHolds?.(this.grant).catch(nullIfRefused);
       if (holds == null) return;
       this.holds.takeUp(holds, this.#now(), (id) => this.claims.get(id) !== undefined);
@@ -201,14 +201,14 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     });
   }
 
-  /** Gives the lane up in good order: what is on the wire is finished and settled, the rest handed back. */
+  /** Ends the lane in good order: finishes and settles what is on the wire, hands back the rest, releases the lane. */
   async leave(): Promise<void> {
     this.#isLeaving = true;
     if (!this.#open) await this.#exactlyOnce?.close();
     await this.#opening;
     this.#open = false;
     this.#handBack(this.#queue.dropAll());
-    // A page that is being claimed right now has to be handed back too.
+    // A page that is being claimed at this moment must be handed back too.
     if (this.#context.store.durableClaims !== null) await this.#host.betweenPages();
     await this.#dispatcher.idle();
     this.#handBack(this.#queue.dropAll());
@@ -220,21 +220,21 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#context.events.emit("LaneReleased", { pipeline: this.#context.name, lane: this.grant.lane });
   }
 
-  /** Throws away what is in memory. Resolves when nothing of it can arrive any more, if the publisher keeps its word. */
+  /** Drops everything in memory. Resolves when nothing can arrive any more, if the publisher keeps its promise. */
   async abandon(): Promise<void> {
     this.#open = false;
     this.#isLeaving = true;
     this.#over.abort();
     this.#handBack(this.#queue.dropAll());
     const ending = Promise.all([this.#dispatcher.abandon(), this.#exactlyOnce?.close(), this.#opening]);
-    await letGo(this.#context, this.grant.lane, ending);
+    await endOrReportStuck(this.#context, this.grant.lane, ending);
     this.#end();
   }
 
-  /** Lets go of what an idle lane does not need. */
+  /** Closes connections that an idle lane does not need. */
   rest = async (): Promise<void> => this.#exactlyOnce?.rest();
 
-  // What the dispatcher tells
+  // DispatcherListener
 
   maySend(): boolean {
     if (!this.#open || this.#unmarked.areTooMany) return false;
@@ -248,7 +248,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   publishSize(): number {
     const { batchSize, transactionSize } = this.#context.limits;
     if (this.#exactlyOnce === null) return Math.min(batchSize, this.#claimMax);
-    return Math.min(halved(transactionSize, this.#host.silences.ofBatches(this.grant.lane)), this.#claimMax);
+    return Math.min(halved(transactionSize, this.#host.unanswered.ofBatches(this.grant.lane)), this.#claimMax);
   }
 
   beforeSend(entry: Entry): Promise<boolean> | null {
@@ -265,17 +265,17 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#settler.noteSending();
   }
 
-  verdictBefore(entry: Entry): Failed | null {
+  outcomeBefore(entry: Entry): Failed | null {
     if (entry.fault !== null) return rejected(entry.fault, { error: entry.faultError });
-    const sinceMs = this.#exactlyOnce === null ? null : this.#host.silences.judge(entry.event.id);
-    return sinceMs === null ? null : verdictOfSilence(this.#context.destination, sinceMs);
+    const sinceMs = this.#exactlyOnce === null ? null : this.#host.unanswered.takeExhausted(entry.event.id);
+    return sinceMs === null ? null : outcomeOfUnanswered(this.#context.destination, sinceMs);
   }
 
   delivered(entry: Entry, attempt: Attempt): void {
     const { destination, name: pipeline } = this.#context;
     const { id } = entry.event;
     destination.delivered({ pipeline, id }, entry.message!.topic, attempt.probe);
-    this.#host.silences.endOfEvent(id);
+    this.#host.unanswered.endOfEvent(id);
     this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
     this.#settler.delivered(id, this.#suspects.delivered(id) || entry.isHead);
   }
@@ -285,31 +285,31 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.pump();
   }
 
-  // What exactly-once delivery asks for
+  // ExactlyOnceHost
 
-  heal(batches: readonly CommittedBatch[], strangers: number): Promise<void> {
+  heal(batches: readonly CommittedBatch[], reusedIds: number): Promise<void> {
     const count = batches.reduce((sum, { ids }) => sum + ids.length, 0);
     const about = { pipeline: this.#context.name, lane: this.grant.lane };
-    this.#context.events.emit("LaneHealed", { ...about, batches: batches.length, count, strangers });
+    this.#context.events.emit("LaneHealed", { ...about, batches: batches.length, count, reusedIds });
     return this.#settler.heal(batches, (id) => this.holds.get(id) !== undefined);
   }
 
-  silent(messages: readonly Message[], startedMs: number): void {
-    if (messages.length > 1) this.#host.silences.noteBatch(this.grant.lane);
-    else this.#host.silences.noteEvent(messages[0]!.event.id, startedMs);
+  unanswered(messages: readonly Message[], startedMs: number): void {
+    if (messages.length > 1) this.#host.unanswered.noteBatch(this.grant.lane);
+    else this.#host.unanswered.noteEvent(messages[0]!.event.id, startedMs);
   }
 
   endBatch(batch: bigint): void {
     this.#settler.endBatch(batch);
   }
 
-  // What the settler tells
+  // SettlerListener
 
   settled(settlement: Settlement, { dead = [], unmarked }: SettleResult): void {
     this.#host.settled(this);
     if (settlement.delivered.length > 0) {
       this.#crashes = Math.max(0, this.#crashes - 1);
-      this.#host.silences.endOfBatch(this.grant.lane);
+      this.#host.unanswered.endOfBatch(this.grant.lane);
     }
     for (const id of [...settlement.delivered, ...settlement.handedBack]) this.claims.finish(id);
     for (const failure of settlement.failed) {
@@ -319,7 +319,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     }
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
     this.#unmarked.found(unmarked);
-    // What waited behind them is there to be read now, though the last run may have shown that nothing was left.
+    // Events parked behind these holds can be read now, even if the last run found nothing.
     if (settlement.releasedHolds.length > 0) this.#host.expectEvents();
     this.#brake.watch();
     this.pump();
@@ -339,14 +339,14 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#acceptsFromRun = this.#host.nextRun();
     this.#open = true;
     this.#openedAtMs = this.#now();
-    // What a former owner delivered is no poison, and has no hold any more.
+    // An event that a former owner delivered is not poison: its settle has removed the hold.
     for (const poison of crashPoison(this.#takenHolds))
-      if (this.holds.get(poison.id) !== undefined) this.#failures.bury(poison);
+      if (this.holds.get(poison.id) !== undefined) this.#failures.deadLetter(poison);
     this.#brake.watch();
     this.#host.opened(this);
   }
 
-  /** A slow key with a long backlog must not take every place of the lane. */
+  /** A bound per key: a slow key with a long backlog must not take all places of the lane. */
   get #keyLimits(): KeyLimits {
     const places = Math.max(1, Math.floor(this.#claimMax / 2));
     return { waiting: this.#context.limits.keyQueueMax, places };
@@ -364,14 +364,14 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (admission === "none") return false;
     const topicProbe = admission === "probe" && topic !== null;
     if (topicProbe) destination.beginTopicProbe(topic);
-    const past = pastOf(this.#context, event.id, this.holds, this.#host.silences);
+    const past = historyOf(this.#context, event.id, this.holds, this.#host.unanswered);
     const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, ...past });
     this.claims.add(entry, run);
     this.#queue.push(entry);
     return true;
   }
 
-  /** Claimed events that are not sent after all. They come again in a later run, their keys not from this one. */
+  /** Gives up claims of events that are not sent. A later run returns them; until then their keys are passed over. */
   #handBack(entries: readonly Entry[]): void {
     const isLost = this.#over.signal.aborted;
     for (const { event, isHead } of entries) {
@@ -383,7 +383,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     if (!isLost) this.#settler.handBack(entries.map((entry) => entry.event.id));
   }
 
-  /** However it ends: a probe that was not sent or not answered must not keep its topic closed. */
+  /** However a claim ends: a topic probe that was not sent or not answered must not keep its topic closed. */
   #finished(entry: Entry): void {
     this.#suspects.finished(entry.event.id);
     if (entry.topicProbe) this.#context.destination.cancelTopicProbe(entry.message!.topic);

@@ -24,12 +24,12 @@ const FINE: readonly [
   ["the first batch ever was not settled", 0, 0, [1], [1]],
   ["delivered at least once in between, so that the numbers moved on without the ledger", 50, 7, [7], []],
   ["and once more exactly once after that", 50, 7, [51], [51]],
-  ["a person adopted a lane without a ledger", 9, ADOPTED, [], []],
-  ["a person adopted a lane whose ledger does not reach back", 2, ADOPTED, [40, 41], [40, 41]],
+  ["an operator adopted a lane without a ledger", 9, ADOPTED, [], []],
+  ["an operator adopted a lane whose ledger does not reach back", 2, ADOPTED, [40, 41], [40, 41]],
 ];
 
 for (const [why, settled, ledgered, ledger, unsettled] of FINE) {
-  test(`A2 the ledger tells what was not settled: ${why}`, () => {
+  test(`A2 the ledger shows what was not settled: ${why}`, () => {
     assert.deepEqual(numbers(settled, ledgered, ...ledger), unsettled);
   });
 }
@@ -41,7 +41,7 @@ const CONTRADICTIONS: readonly [why: string, settled: number, ledgered: number, 
 ];
 
 for (const [why, settled, ledgered, ledger, text] of CONTRADICTIONS) {
-  test(`A2 nothing is guessed when ledger and database contradict: ${why}`, () => {
+  test(`A2 the lane halts when ledger and database contradict each other: ${why}`, () => {
     assert.throws(
       () => numbers(settled, ledgered, ...ledger),
       (error) =>

@@ -3,9 +3,9 @@ import { ADOPTED, type Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 
 /**
- * The batches that a former owner delivered and did not settle. `committed` is the ledger's end. Where ledger and
- * database contradict each other nobody can know what was delivered: then it throws, because a guess would lose or
- * double events.
+ * The batches that a former owner delivered and did not settle. `committed` is the end of the ledger. Throws LEDGER_GAP
+ * where ledger and database contradict each other: it is then unknown what was delivered, and a guess would lose or
+ * duplicate events.
  */
 export function unsettledBatches(
   where: string,

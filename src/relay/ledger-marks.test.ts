@@ -11,34 +11,34 @@ async function stage() {
   const store = source.pipeline(SPEC);
   await store.prepare();
   const insert = (id: string, payload: string) => source.insert({ id, type: "t", key: "k", payload, createdAt: NOW });
-  const marksOf = async (...ids: string[]) => (await store.lookAt(ids)).events.map(markOf);
+  const marksOf = async (...ids: string[]) => (await store.readUnsettled(ids)).events.map(markOf);
   return { source, store, insert, marksOf };
 }
 
-test("A2 an event is known by its mark, whatever kind of id it has", async () => {
+test("A2 a mark identifies its event, whatever kind of id the event has", async () => {
   const { store, insert, marksOf } = await stage();
   const ids = ["7", "a\nb", "5c2f6c0e-7b1a-4a53-9a0f-2f6f0f3d8f11"];
   for (const id of ids) insert(id, `payload of ${id}`);
   const marks = await marksOf(...ids);
-  assert.equal(marks[2], ids[2], "a UUID needs no print");
-  const { batches, strangers } = await eventsOfMarks(store, [{ batch: 4n, ids: marks }]);
+  assert.equal(marks[2], ids[2], "a UUID needs no fingerprint");
+  const { batches, reusedIds } = await eventsOfMarks(store, [{ batch: 4n, ids: marks }]);
   assert.deepEqual(batches, [{ batch: 4n, ids }]);
-  assert.equal(strangers, 0);
+  assert.equal(reusedIds, 0);
 });
 
-test("A2 an id that a database gave out again belongs to another event, which the ledger does not call delivered", async () => {
+test("A2 an id that a database gave out again belongs to a new event, which counts as not delivered", async () => {
   const { source, store, insert, marksOf } = await stage();
   insert("7", "before the failover");
   insert("8", "kept");
   const marks = await marksOf("7", "8");
   source.database.delete("7");
   insert("7", "after the failover");
-  const { batches, strangers } = await eventsOfMarks(store, [{ batch: 4n, ids: marks }]);
+  const { batches, reusedIds } = await eventsOfMarks(store, [{ batch: 4n, ids: marks }]);
   assert.deepEqual(batches, [{ batch: 4n, ids: ["8"] }]);
-  assert.equal(strangers, 1);
+  assert.equal(reusedIds, 1);
 });
 
-test("A2 what is settled or gone is not marked: before the mark comes, its id may belong to another event", async () => {
+test("A2 an event that is settled or gone is not marked: by then its id may belong to a new event", async () => {
   const { source, store, insert, marksOf } = await stage();
   for (const id of ["7", "8"]) insert(id, "x");
   const marks = await marksOf("7", "8");

@@ -4,28 +4,29 @@ import type { QueueStore } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
-/** Between id and print; the last one counts. */
+/** Separates id and fingerprint; the last one counts. */
 const SEPARATOR = "\n";
-/** Events that are compared at a time. */
-const LOOK_MAX = 200;
+/** Events that are read and compared at a time. */
+const READ_MAX = 200;
 
 /**
- * What the ledger notes of an event. A UUID names it for good. A number from a sequence does not: a database that lost
- * its last commits gives the same number to another event, which was never delivered. So a print of the content goes
- * with it.
+ * What the ledger records of an event. A UUID identifies the event for good. A number from a sequence does not: a
+ * database that lost its last commits gives the same number to another event, which was never delivered. The mark then
+ * also holds a fingerprint of the content.
  */
 export function markOf(event: OutboxEvent): string {
   return UUID.test(event.id) ? event.id : `${event.id}${SEPARATOR}${printOf(event)}`;
 }
 
 /**
- * The batches by the ids of their events, and how many events only bear the id of one. Of ids that may be given out
- * twice only those are kept whose event is there and is the one: whoever is not there now may be another one in a moment.
+ * The batches with the ids of their delivered events, and the number of new events that have the id of a delivered one.
+ * An id that can be given out twice is kept only while its row exists and has the same content: a row that is missing
+ * now may be a new event in a moment.
  */
 export async function eventsOfMarks(
   store: QueueStore,
   batches: readonly CommittedBatch[],
-): Promise<{ readonly batches: readonly CommittedBatch[]; readonly strangers: number }> {
+): Promise<{ readonly batches: readonly CommittedBatch[]; readonly reusedIds: number }> {
   const prints = new Map<string, string>();
   for (const { ids } of batches) {
     for (const mark of ids) {
@@ -33,28 +34,28 @@ export async function eventsOfMarks(
       if (print !== null) prints.set(id, print);
     }
   }
-  const { known, strangers } = await compare(store, prints);
+  const { known, reusedIds } = await compare(store, prints);
   const idsOf = (marks: readonly string[]) =>
     marks.map((mark) => partsOf(mark)[0]).filter((id) => !prints.has(id) || known.has(id));
-  return { batches: batches.map(({ batch, ids }) => ({ batch, ids: idsOf(ids) })), strangers };
+  return { batches: batches.map(({ batch, ids }) => ({ batch, ids: idsOf(ids) })), reusedIds };
 }
 
 async function compare(
   store: QueueStore,
   prints: ReadonlyMap<string, string>,
-): Promise<{ readonly known: ReadonlySet<string>; readonly strangers: number }> {
+): Promise<{ readonly known: ReadonlySet<string>; readonly reusedIds: number }> {
   const known = new Set<string>();
-  let strangers = 0;
+  let reusedIds = 0;
   const waiting = [...prints.keys()];
   while (waiting.length > 0) {
-    const { events, unread } = await store.lookAt(waiting.splice(0, LOOK_MAX));
+    const { events, unread } = await store.readUnsettled(waiting.splice(0, READ_MAX));
     for (const event of events) {
       if (printOf(event) === prints.get(event.id)) known.add(event.id);
-      else strangers += 1;
+      else reusedIds += 1;
     }
     waiting.push(...unread);
   }
-  return { known, strangers };
+  return { known, reusedIds };
 }
 
 function partsOf(mark: string): readonly [id: string, print: string | null] {

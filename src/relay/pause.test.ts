@@ -21,35 +21,35 @@ function stage(durableClaims: boolean) {
     timing: QUICK,
     lanes: 2,
   });
-  const told: string[] = [];
+  const reported: string[] = [];
   for (const name of ["PipelinePaused", "PipelineResumed", "LaneReleased"] as const)
-    relay.on(name, () => told.push(name));
+    relay.on(name, () => reported.push(name));
   const insert = (...ids: string[]) => source.insert(...ids.map((id) => ({ id, type: "t", key: id })));
   const owners = () => [...source.database.tables.pipelines.get(PIPELINE)!.lanes.values()].map(({ owner }) => owner);
-  /** Many looks at the lanes, each of which could have been followed by claims. */
-  const looks = async () => {
+  /** Waits for many surveys, each of which could have been followed by claims. */
+  const surveys = async () => {
     const beganMs = performance.now();
-    await until("many looks were taken", () => performance.now() - beganMs > 8 * QUICK.balanceMs);
+    await until("many surveys were made", () => performance.now() - beganMs > 8 * QUICK.balanceMs);
   };
-  return { source, publisher, relay, told, insert, owners, looks };
+  return { source, publisher, relay, reported, insert, owners, surveys };
 }
 
 for (const durableClaims of [false, true]) {
-  test(`A17 a paused pipeline claims neither new events nor failed ones, and goes on in order (durable claims: ${durableClaims})`, async () => {
-    const { source, publisher, relay, told, insert, owners, looks } = stage(durableClaims);
+  test(`A17 a paused pipeline claims neither new events nor failed ones, then continues in order (durable claims: ${durableClaims})`, async () => {
+    const { source, publisher, relay, reported, insert, owners, surveys } = stage(durableClaims);
     await using _ = relay;
     insert("a");
     publisher.respond(({ event }) => (event.id === "bad" ? retry("no") : { kind: "delivered" }));
     await relay.start();
     await until("it runs", () => publisher.delivered.length === 1);
     insert("bad");
-    await until("one is tried again and again", () => source.holds().some(({ attempts }) => attempts > 1));
+    await until("one is retried repeatedly", () => source.holds().some(({ attempts }) => attempts > 1));
     source.database.pause(PIPELINE, STOPPED);
-    await until("it is told", () => told.includes("PipelinePaused"));
+    await until("it is reported", () => reported.includes("PipelinePaused"));
     await until("nothing is in flight", () => source.pending().every(({ state }) => state === "PENDING"));
     const attempts = source.holds()[0]?.attempts;
     insert("b", "c");
-    await looks();
+    await surveys();
     assert.deepEqual([publisher.delivered.length, source.holds()[0]?.attempts], [1, attempts]);
     assert.ok(
       owners().every((owner) => owner !== null),
@@ -58,12 +58,12 @@ for (const durableClaims of [false, true]) {
     publisher.respond(null);
     source.database.pause(PIPELINE, null);
     await until("all is delivered", () => publisher.delivered.length === 4);
-    assert.deepEqual(told, ["PipelinePaused", "PipelineResumed"]);
+    assert.deepEqual(reported, ["PipelinePaused", "PipelineResumed"]);
   });
 }
 
-test("A17 a pause that asks for the lanes has them handed over, and nobody takes them until it is over", async () => {
-  const { source, publisher, relay, insert, owners, looks, told } = stage(false);
+test("A17 a pause with hand-over releases the lanes, and no instance takes them until it ends", async () => {
+  const { source, publisher, relay, insert, owners, surveys, reported } = stage(false);
   await using _ = relay;
   insert("a");
   await relay.start();
@@ -71,19 +71,19 @@ test("A17 a pause that asks for the lanes has them handed over, and nobody takes
   source.database.pause(PIPELINE, { ...STOPPED, handsOver: true });
   await until("both lanes are free", () => owners().every((owner) => owner === null));
   insert("b");
-  await looks();
+  await surveys();
   assert.deepEqual(
-    [owners(), told],
+    [owners(), reported],
     [
       [null, null],
       ["PipelinePaused", "LaneReleased", "LaneReleased"],
     ],
   );
   source.database.pause(PIPELINE, null);
-  await until("it goes on", () => publisher.delivered.length === 2);
+  await until("it continues", () => publisher.delivered.length === 2);
 });
 
-test("A17 a drain leaves a paused pipeline as it is and says what waits there", async () => {
+test("A17 a drain leaves a paused pipeline paused and reports its pending events", async () => {
   const { source, publisher, relay, insert } = stage(false);
   await using _ = relay;
   insert("a", "b");

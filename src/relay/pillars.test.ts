@@ -42,7 +42,7 @@ for (const durableClaims of [false, true]) {
 
 const never = () => new Promise<never>(() => {});
 
-/** Once `isCut`, no call of this process reaches the database any more, and none is answered. */
+/** Once `isCut`, no call of this process reaches the database, and none is answered. */
 function cuttable<T extends object>(port: T, line: { isCut: boolean }): T {
   return new Proxy(port, {
     get: (target, name) => {

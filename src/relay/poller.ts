@@ -5,27 +5,30 @@ import type { ClaimedEvent, LaneState, Run } from "../ports/queue-store.ts";
 import type { PipelineContext } from "./context.ts";
 import { IdlePace } from "./idle-pace.ts";
 import type { Lane } from "./lane.ts";
-import { isAsLeft, strayed } from "./lane-check.ts";
+import { isUnchanged, laneMoved } from "./lane-check.ts";
+import { bytesOf, hasRoomForRun, roomsOf } from "./lane-rooms.ts";
 import { Waker } from "./waker.ts";
 
 /** Held events read by id at a time. */
 const HEADS_MAX = 100;
-/** Keys left out of a run because they have enough waiting; beyond these the engine itself passes them over. */
+/** Of these, events whose size is not known yet, as after a replay: they may be large. */
+const UNKNOWN_HEADS_MAX = 16;
+/** Keys that a run leaves out because they have enough events here. Beyond these, the engine skips their events. */
 const EXCEPT_KEYS_MAX = 1_000;
-/** A lane without room for so long is left out of the rest of the run, so that the others go on. */
+/** A lane without room for this long is left out of the rest of the run, so that the others can continue. */
 const STALL_MS = 100;
 /**
- * A run that gets no room for so long ends: its snapshot would hold back vacuum for nothing, and whatever others have
- * settled meanwhile would stay in the way of every look. Sooner when others wait for its connection.
+ * A run that gets no room for this long ends: its snapshot would hold back vacuum for nothing, and rows that were
+ * settled in the meantime would slow every query down. It ends sooner when another run waits for its connection.
  */
 const ROOM_WAIT_MS = 1_000;
 
 interface OpenRun {
   readonly number: number;
   readonly lanes: ReadonlyMap<number, Lane>;
-  /** Lanes that get nothing more from this run. */
+  /** Lanes that get no more events from this run. */
   readonly leftOut: Set<number>;
-  /** Keys of which this run showed an event that was not taken: their later events must not overtake it. */
+  /** Keys with an event that this run returned and no lane took: their later events must not overtake it. */
   readonly passedOver: Set<string>;
   hasRefused: boolean;
   rows: number;
@@ -33,8 +36,8 @@ interface OpenRun {
 }
 
 /**
- * Finds events and claims them for the owned lanes. It reads by runs, one at a time: each sees everything that is not
- * settled, so what is in flight is dropped from its pages.
+ * Finds events and claims them for the owned lanes. It reads in runs, one at a time. A run returns everything that is
+ * not settled, so the poller drops events in flight from its pages.
  */
 export class Poller {
   readonly inFlight = new InFlightSet();
@@ -48,9 +51,11 @@ export class Poller {
   #runEndedMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<unknown> | null = null;
   #rounds = 0;
+  /** Lanes that last read held events, and have not polled for new ones since. */
+  readonly #readHeadsLast = new WeakSet<Lane>();
   #atRest = false;
-  /** Raised by all news, so that a look that began before it does not conclude that nothing waits. */
-  #news = 0;
+  /** Counts wake-ups, so that a poll that began before one does not conclude that the source is empty. */
+  #wakeUps = 0;
   #isPaused = false;
   #stopped = false;
 
@@ -61,32 +66,33 @@ export class Poller {
     this.#pace = new IdlePace(context);
   }
 
-  /** The first run whose snapshot is younger than now. */
+  /** The number of the first run whose snapshot is taken after now. */
   get nextRun(): number {
     return this.#runNumber + 1;
   }
 
-  /** True when the last look at all lanes found nothing new, and nothing is in flight. */
+  /** True when the last poll of all lanes found nothing new, and nothing is in flight. */
   get isAtRest(): boolean {
     return (this.#atRest || this.#isPaused) && this.inFlight.size === 0;
   }
 
-  /** While paused nothing new is claimed; what is in flight goes on. */
+  /** A paused poller claims nothing new; events in flight continue. */
   set isPaused(isPaused: boolean) {
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
     this.expectEvents();
   }
 
+  /** Cuts the pause short, because there may be room or a due hold. */
   wake(): void {
     this.#waker.wake();
   }
 
-  /** Like wake, for news that no one else told: the pause between polls starts anew. */
+  /** Cuts the pause short, because the source may have events that no run has returned. Idle pauses start again. */
   expectEvents(): void {
     this.#pace.reset();
     this.#atRest = false;
-    this.#news += 1;
+    this.#wakeUps += 1;
     this.#waker.wake();
   }
 
@@ -105,7 +111,7 @@ export class Poller {
     this.#waker.wake();
   }
 
-  /** Polls until stopped. Rejects when the source cannot be read; what was claimed stays claimed. */
+  /** Polls until stopped. Rejects when the source cannot be read; claimed events stay claimed. */
   async run(): Promise<void> {
     while (!this.#stopped) {
       const pauseMs = await this.#round();
@@ -114,13 +120,13 @@ export class Poller {
   }
 
   /**
-   * Held events that are due, then new ones. While a circuit is open it is the other way round: what failed before is a
-   * bad probe, and goes only when there is nothing else.
+   * Reads held events that are due, then new ones. While a circuit is open the order is reversed: an event that failed
+   * before is a bad probe, and is sent only when there is no other.
    */
   async #round(): Promise<number> {
     this.#rounds += 1;
     if (this.#context.destination.isOpen) for (const lane of this.#lanes()) lane.handBackFailedHeads();
-    // Nothing that waits in a lane depends on a single call that wakes it.
+    // Pumps every lane in each round, so that no event depends on a single wake-up call.
     for (const lane of this.#lanes()) lane.pump();
     if (this.#isPaused) {
       this.#probeWithFailed();
@@ -139,24 +145,26 @@ export class Poller {
     for (const lane of rotated(this.#lanes(), this.#rounds)) lane.pump(true);
   }
 
-  /** One look at the source. Returns how long to wait before the next. */
+  /** Polls the source once for new events. Returns the pause before the next poll. */
   async #poll(): Promise<number> {
-    const { destination, store, timing } = this.#context;
+    const { destination, events, name, store, timing } = this.#context;
     const admission = destination.admission();
     if (admission.admits === "none") return Math.min(admission.waitMs, timing.pollIntervalMs);
     const lanes = this.#lanes().filter(hasRoomForRun);
     if (lanes.length === 0) return timing.pollIntervalMs;
     const startedMs = this.#now();
-    const news = this.#news;
-    // Lanes that read together share the reading; so those that are ready wait a little for the others.
+    const wakeUps = this.#wakeUps;
+    // Lanes that read together share the queries, so those that are ready wait a little for the others.
     const waitMs = this.#runEndedMs + STALL_MS - startedMs;
     if (waitMs > 0 && this.#lanes().some((lane) => lane.isOpen && !lanes.includes(lane))) return waitMs;
     if (this.#pace.isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
-      this.#atRest = lanes.length === this.#lanes().length && news === this.#news;
+      events.emit("SourceAnswered", { pipeline: name, pollMs: this.#now() - startedMs });
+      this.#atRest = lanes.length === this.#lanes().length && wakeUps === this.#wakeUps;
+      for (const lane of lanes) this.#readHeadsLast.delete(lane);
       return this.#pace.pauseAfter(startedMs);
     }
     if (this.#stopped || this.#isPaused) return timing.pollIntervalMs;
-    // While the source was asked, claimed events may have gone on their way back to it.
+    // During the probe, a lane may have started to hand claimed events back.
     const ready = lanes.filter(hasRoomForRun);
     if (ready.length === 0) return timing.pollBusyMs;
     const run = await this.#oneRun(ready);
@@ -168,7 +176,8 @@ export class Poller {
   async #oneRun(lanes: readonly Lane[]): Promise<OpenRun> {
     const { events, limits, name, store } = this.#context;
     const startedMs = this.#now();
-    const news = this.#news;
+    const wakeUps = this.#wakeUps;
+    // Read before the snapshot is taken: a settle that is acknowledged later must not look like a lost commit.
     const acknowledged = new Map(lanes.map((lane) => [lane, lane.settledBatch]));
     const open: OpenRun = {
       number: ++this.#runNumber,
@@ -185,16 +194,18 @@ export class Poller {
     let exhausted = false;
     try {
       run = await this.#read(() => store.begin(this.#request(lanes)));
-      this.#leaveOutStrayed(open, run.lanes, acknowledged);
+      this.#excludeMoved(open, run.lanes, acknowledged);
       while (!exhausted && open.claimed < limits.runRowsMax && this.#now() - startedMs < limits.runMs) {
         const rows = await this.#roomForPage(open, run, startedMs);
         if (rows === 0) break;
+        const isFirst = open.rows === 0;
         exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
+        if (isFirst) events.emit("SourceAnswered", { pipeline: name, pollMs: this.#now() - startedMs });
         if (store.durableClaims !== null && open.hasRefused) break;
         if (open.passedOver.size >= limits.runRowsMax) break;
       }
     } catch (error) {
-      // A claim of unknown effect may have been written: only a take-over frees it.
+      // The failed call may have written durable claims: only a take-over frees them.
       if (store.durableClaims !== null && !tookNoEffect(error)) for (const lane of lanes) lane.lost(error);
       throw error;
     } finally {
@@ -203,8 +214,9 @@ export class Poller {
       this.#runEndedMs = this.#now();
       this.inFlight.endRun();
     }
-    const hasNoNews = news === this.#news && open.leftOut.size === 0;
-    this.#atRest = exhausted && hasNoNews && lanes.length === this.#lanes().length;
+    for (const lane of lanes) this.#readHeadsLast.delete(lane);
+    const sawAll = wakeUps === this.#wakeUps && open.leftOut.size === 0;
+    this.#atRest = exhausted && sawAll && lanes.length === this.#lanes().length;
     const durationMs = this.#now() - startedMs;
     for (const recordId of run.repeated ?? []) events.emit("EventRepeated", { pipeline: name, recordId });
     events.emit("RunEnded", { pipeline: name, rows: open.rows, claimed: open.claimed, durationMs });
@@ -220,20 +232,24 @@ export class Poller {
     };
   }
 
-  #leaveOutStrayed(open: OpenRun, seen: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
+  #excludeMoved(open: OpenRun, seen: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
     const states = new Map(seen.map((state) => [state.lane, state]));
     for (const [number, lane] of open.lanes) {
-      if (isAsLeft(lane.grant, acknowledged.get(lane)!, states.get(number))) continue;
+      if (isUnchanged(lane.grant, acknowledged.get(lane)!, states.get(number))) continue;
       open.leftOut.add(number);
-      lane.lost(strayed(this.#context.name, number));
+      lane.lost(laneMoved(this.#context.name, number));
     }
   }
 
-  /** False at the end of the run. */
+  /** Reads one page and offers its events to the lanes. False at the end of the run. */
   async #page(open: OpenRun, run: Run, rows: number): Promise<boolean> {
     const { budget, limits, store } = this.#context;
     const bytes = budget.pageBytes(limits.inFlightBytesMax);
-    const page = await run.next(rows, bytes, store.durableClaims === null ? undefined : roomsOf(open));
+    const page = await run.next(
+      rows,
+      bytes,
+      store.durableClaims === null ? undefined : roomsOf(open.lanes.values(), open.leftOut),
+    );
     const claimedMs = this.#now();
     const refused = new Map<Lane, string[]>();
     for (const event of page) {
@@ -247,7 +263,7 @@ export class Poller {
     return page.length > 0;
   }
 
-  /** A durable claim of an event that is in flight was made after the event was handed back: it is undone too. */
+  /** The run claimed an event in flight again, which had just been handed back: a durable claim must be undone too. */
   #seenAgain(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
     if (this.#context.store.durableClaims !== null) this.#refuse(open, event, refused);
   }
@@ -260,7 +276,7 @@ export class Poller {
   }
 
   #refuse(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
-    // Of a lane that is left out nothing comes any more; its keys need not be remembered one by one.
+    // A lane that is left out gets no more events from this run, so its keys need not be listed one by one.
     if (event.key !== null && !open.leftOut.has(event.lane)) open.passedOver.add(event.key);
     open.hasRefused = true;
     const lane = open.lanes.get(event.lane);
@@ -271,8 +287,8 @@ export class Poller {
   }
 
   /**
-   * Waits until every lane of the run has room, but not long for a few that have none while others do. Returns the rows
-   * of the next page; 0 ends the run.
+   * Waits until every lane of the run has room, but only briefly for lanes that have none while others do. Returns the
+   * rows of the next page; 0 ends the run.
    */
   async #roomForPage(open: OpenRun, run: Run, startedMs: number): Promise<number> {
     const { budget, destination, limits, timing } = this.#context;
@@ -282,9 +298,9 @@ export class Poller {
       const nowMs = this.#now();
       if (this.#stopped || this.#isPaused || lanes.length === 0 || nowMs - startedMs >= limits.runMs) return 0;
       if (destination.admission().admits === "none") return 0;
-      if (nowMs - startedMs >= STALL_MS && this.#hasOutsider(lanes)) return 0;
+      if (nowMs - startedMs >= STALL_MS && this.#hasIdleLane(lanes)) return 0;
       const full = lanes.filter((lane) => lane.room === 0);
-      const hasBytes = budget.hasRoom(this.#bytes(), limits.inFlightBytesMax);
+      const hasBytes = budget.hasRoom(bytesOf(this.#lanes()), limits.inFlightBytesMax);
       if (hasBytes && full.length > 0 && full.length < lanes.length && nowMs - waitingSinceMs >= STALL_MS) {
         for (const lane of full) open.leftOut.add(lane.grant.lane);
         continue;
@@ -296,12 +312,12 @@ export class Poller {
     }
   }
 
-  /** A lane that has room and gets nothing from this run should not have to wait for its end. */
-  #hasOutsider(lanes: readonly Lane[]): boolean {
+  /** True when a lane has room but is not part of this run: it should not have to wait for the end of the run. */
+  #hasIdleLane(lanes: readonly Lane[]): boolean {
     return this.#lanes().some((lane) => !lanes.includes(lane) && hasRoomForRun(lane));
   }
 
-  /** One lane may get more than its share of a page, all together never more than the limit. */
+  /** The rows of the next page. One lane may get more than its share, but all together never exceed the limit. */
   #pageRows(lanes: readonly Lane[]): number {
     const room = lanes.reduce((sum, lane) => sum + lane.room, 0);
     return Math.min(this.#context.limits.pageRows, room, this.#roomLeft());
@@ -312,12 +328,15 @@ export class Poller {
   }
 
   async #claimDueHeads(): Promise<void> {
-    const { destination, name, store, timing, events } = this.#context;
+    const { budget, destination, limits, name, store, timing, events } = this.#context;
+    const unknownBytes = budget.headBytesMax(limits.inFlightBytesMax) / UNKNOWN_HEADS_MAX;
     if (destination.admission().admits === "none") return;
     for (const lane of this.#lanes()) {
       if (this.#isPaused) return;
-      const ids = lane.holds.claimDue(this.#now(), this.#headsMax(lane));
+      const room = { events: this.#headsMax(lane), bytes: this.#headBytesLeft(), unknownBytes };
+      const ids = lane.holds.claimDue(this.#now(), room);
       if (ids.length === 0) continue;
+      this.#readHeadsLast.add(lane);
       try {
         const heads = await this.#read(() => store.claimHeads(lane.grant, ids));
         const laterMs = this.#now() + timing.pollIntervalMs;
@@ -334,31 +353,34 @@ export class Poller {
     }
   }
 
-  /** Half of the room, and where there is room for one only every other time: new events must not starve. */
+  /** Half of the room; where there is room for one event only, held and new events alternate: neither starves. */
   #headsMax(lane: Lane): number {
     const room = this.#headRoom(lane);
     if (this.#context.destination.isOpen || lane.room === 0) return room;
-    return room === 1 && lane.room === 1 ? this.#rounds % 2 : Math.ceil(room / 2);
+    return room === 1 && lane.room === 1 ? Number(!this.#readHeadsLast.has(lane)) : Math.ceil(room / 2);
   }
 
-  /** While nothing but probes goes, one at a time: what waits here for its turn takes the place of better probes. */
+  /** While only probes are sent, one at a time: held events that wait here would take the room of better probes. */
   #headRoom(lane: Lane): number {
+    if (this.#headBytesLeft() === 0) return 0;
     const room = Math.min(HEADS_MAX, lane.headRoom, this.#roomLeft());
     return this.#context.destination.isOpen ? Math.min(room, lane.hasWaiting ? 0 : 1) : room;
   }
 
-  /** Lanes without room do not count: a due event there would make the poller ask the source every millisecond. */
+  /** The time until the next due hold. Ignores lanes without room: their due holds would make the poller spin. */
   #untilNextHeadMs(): number {
     const { destination, timing } = this.#context;
     if (this.#isPaused || destination.admission().admits === "none") return timing.pollIntervalMs;
     const dueMs = this.#lanes().map((lane) =>
-      this.#headRoom(lane) > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY,
+      this.#headsMax(lane) > 0 ? lane.holds.nextDueMs() : Number.POSITIVE_INFINITY,
     );
     return Math.max(1, Math.min(...dueMs, Number.POSITIVE_INFINITY) - this.#now());
   }
 
-  #bytes(): number {
-    return this.#lanes().reduce((sum, lane) => sum + lane.claims.bytes, 0);
+  /** The memory that held events may still take. */
+  #headBytesLeft(): number {
+    const { budget, limits } = this.#context;
+    return Math.max(0, budget.headBytesMax(limits.inFlightBytesMax) - bytesOf(this.#lanes()).headBytes);
   }
 
   async #read<T>(call: () => Promise<T>): Promise<T> {
@@ -375,15 +397,4 @@ export class Poller {
   #now(): number {
     return this.#context.clock.monotonicMs();
   }
-}
-
-/** A claim that its lane has no room for would have to be undone. */
-function roomsOf({ lanes, leftOut }: OpenRun): ReadonlyMap<number, number> {
-  const taking = [...lanes.values()].filter((lane) => lane.isOpen && !leftOut.has(lane.grant.lane));
-  return new Map(taking.map((lane) => [lane.grant.lane, lane.room]));
-}
-
-/** At least half of it, so that many small runs do not read the same rows again and again. */
-function hasRoomForRun(lane: Lane): boolean {
-  return lane.isReadyForRun && lane.room > 0 && lane.room >= lane.inFlight;
 }

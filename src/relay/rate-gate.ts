@@ -3,13 +3,13 @@ import { RateLimit } from "../core/rate-limit.ts";
 
 interface RateGateOptions {
   readonly clock: Clock;
-  /** Ends the waiting for ever. */
+  /** Ends all waiting. */
   readonly signal: AbortSignal;
-  /** Called when there is room again for whoever got none. */
+  /** Called when there are tokens again, after a caller got none. */
   readonly wake: () => void;
 }
 
-/** A rate that may change while it is used. Without one, everything passes. */
+/** A rate limit that can change while it is in use. Without a limit everything passes. */
 export class RateGate {
   readonly #options: RateGateOptions;
   #perSecond: number | null = null;
@@ -20,7 +20,7 @@ export class RateGate {
     this.#options = options;
   }
 
-  /** Events per second from now on; null: as many as come. False when it was so already. */
+  /** Sets the limit in events per second; null removes it. Returns false when it was the same before. */
   limitTo(perSecond: number | null): boolean {
     if (perSecond === this.#perSecond) return false;
     this.#perSecond = perSecond;
@@ -29,7 +29,7 @@ export class RateGate {
     return true;
   }
 
-  /** How many of so many events may go now. Whoever gets none is woken when there is room again. */
+  /** How many of the wanted events may be sent now. A caller that gets none is woken when there are tokens again. */
   allowance(wanted: number): number {
     if (this.#rate === null || wanted === 0) return wanted;
     const { clock, signal, wake } = this.#options;
@@ -44,7 +44,7 @@ export class RateGate {
     return granted;
   }
 
-  /** Of an allowance, what was not sent. */
+  /** Returns the part of an allowance that was not sent. */
   giveBack(count: number): void {
     this.#rate?.giveBack(count);
   }

@@ -9,13 +9,13 @@ interface ReaperOptions {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly events: TechnicalEvents;
-  /** Lanes have become free. */
+  /** Called when lanes have become free. */
   readonly onReaped: () => void;
 }
 
 /**
- * Finds instances that died and takes them off the list; their lanes are then free and are taken over, and what they
- * left behind is resolved at the take-over. Claims that foreign relays left in a table are freed by a chore.
+ * Removes instances whose lease expired. Their lanes are then free, and the next owner resolves at the take-over what
+ * they left in flight. Claims that other relays left in an Open Outbox table are freed by a chore of the pipeline.
  */
 export function createReaper(options: ReaperOptions): Chore {
   const { clock, events, membership, onReaped, timing } = options;

@@ -23,7 +23,7 @@ function stage(takesDelivered: boolean) {
   return { source, publisher, relay: createRelay({ ...parts, recorder }), recorded };
 }
 
-test("F3 a delivered event is recorded with its whole way, from the writing to the answer", async () => {
+test("F3 a delivered event is recorded with all its times, from the write to the answer", async () => {
   const { source, publisher, relay, recorded } = stage(true);
   await using _ = relay;
   source.insert({ id: "a1", type: "t", key: "a", payload: "{}", correlationId: "c1" });
@@ -48,7 +48,7 @@ test("F3 a delivered event is recorded with its whole way, from the writing to t
   assert.deepEqual(headers, publisher.delivered[0]?.headers);
 });
 
-test("F3 every failed attempt is recorded, the last of them as dead, and delivered ones only when they are wanted", async () => {
+test("F3 every failed attempt is recorded, the last one as dead, and deliveries only when the recorder takes them", async () => {
   const { source, publisher, relay, recorded } = stage(false);
   await using _ = relay;
   publisher.respond(({ event }) => {
@@ -57,7 +57,7 @@ test("F3 every failed attempt is recorded, the last of them as dead, and deliver
   });
   for (const id of ["bad", "good", "worse"]) source.insert({ id, type: "t", key: id, payload: "{}" });
   await relay.start();
-  await until("all came to an end", () => recorded.length === 4 && publisher.delivered.length === 1);
+  await until("all have an outcome", () => recorded.length === 4 && publisher.delivered.length === 1);
   const of = (id: string) => recorded.filter(({ eventId }) => eventId === id).map((it) => [it.attempt, it.outcome]);
   assert.deepEqual(of("bad"), [
     [1, "failed"],
@@ -69,10 +69,10 @@ test("F3 every failed attempt is recorded, the last of them as dead, and deliver
   assert.deepEqual([errorType, reason, headers?.sent], ["TOO_EARLY", "not yet", "yes"]);
 });
 
-test("F3 what was never sent has no time of sending, and an outage is recorded though it spends no attempt", async () => {
+test("F3 an event that was never sent has no send time, and an outage is recorded although it spends no attempt", async () => {
   const { source, publisher, relay, recorded } = stage(true);
   await using _ = relay;
-  publisher.down("nobody there");
+  publisher.down("connection refused");
   source.insert({ id: "a1", type: "t", key: "a", payload: "{}" });
   await relay.start();
   await until("it failed", () => recorded.length > 0);
@@ -85,10 +85,10 @@ test("F3 what was never sent has no time of sending, and an outage is recorded t
   assert.deepEqual([dead.outcome, dead.sentAtMs, dead.headers, dead.durationMs], ["dead", null, null, null]);
 });
 
-test("F4 a limit that a person sets holds while it is there, over all lanes together", async () => {
+test("F4 an operator's rate limit holds for all lanes together while it is set", async () => {
   const source = memorySource();
   const publisher = memoryPublisher({ keyOrderInBatch: false });
-  // Whoever is alone looks for wishes of people twice in a lease.
+  // The only instance of a pipeline surveys it twice per lease.
   const timing = { ...TIMING, leaseMs: 1_000, leaseMarginMs: 200, publishTimeoutMs: 300 };
   const relay = createRelay({ sources: [source], destinations: { out: publisher }, timing, lanes: 4 });
   await using _ = relay;
@@ -97,7 +97,7 @@ test("F4 a limit that a person sets holds while it is there, over all lanes toge
   await publisher.arrived(1);
   source.database.limit("memory->out", 50);
   const beganMs = performance.now();
-  await until("a look was taken", () => performance.now() - beganMs > timing.leaseMs / 2 + 100);
+  await until("a survey was made", () => performance.now() - beganMs > timing.leaseMs / 2 + 100);
   const sentMs = performance.now();
   for (let id = 0; id < 60; id += 1) source.insert({ id: `e${id}`, type: "t", key: `k${id}`, payload: "" });
   await publisher.arrived(41);

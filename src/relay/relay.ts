@@ -1,3 +1,4 @@
+import { AnswerBook } from "../core/answer-times.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../core/clock.ts";
 import { RelayError } from "../core/errors.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMING, type Limits, type Timing } from "../core/limits.ts";
@@ -15,55 +16,66 @@ import { attemptsMaxOf } from "./failure-rule.ts";
 import { Instance } from "./instance.ts";
 import { type Listener, TechnicalEventBus } from "./technical-event-bus.ts";
 
+/** What a relay is made of. */
 export interface RelayOptions {
   readonly sources: readonly QueueSource[];
   readonly destinations: Readonly<Record<string, Publisher>>;
-  /** Events per second that a destination is given at most, by its name. Absent: as many as it takes. */
+  /** Rate limits in events per second, by the destination's name. Absent: none. */
   readonly rates?: Readonly<Record<string, number>>;
-  /** What is different for a destination, by its name, over what is different for a source. */
+  /** Limits of single destinations, by name. They win over the limits of a source. */
   readonly destinationLimits?: Readonly<Record<string, Partial<Limits>>>;
-  /** Absent: everything goes to the only destination, topic = event type, key = aggregate id. */
+  /** Absent: all events go to the only destination, topic = event type, key = aggregate id. */
   readonly routes?: readonly Route[];
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Timing>;
-  /** What is different for a source, by its name. Limits of a destination stay those of all. */
+  /** Settings of single sources, by name. The limits of a destination itself stay those of the relay. */
   readonly policies?: (source: string) => SourcePolicy;
-  /** Proposed when a pipeline is created; afterwards the database decides. */
+  /** The number of lanes of a new pipeline. Later the number in the database wins. */
   readonly lanes?: number;
   /** Delivered rows older than this are deleted. Absent: kept for ever. */
   readonly retentionMs?: number;
-  /** For people: who this is in the list of instances. */
+  /** The name of this process in the list of instances, for people. */
   readonly instanceName?: string;
   /**
-   * The deployment that this relay belongs to. Instances of one deployment share the lanes; another one on the same table
-   * is refused. Absent: it counts as the same as every other.
+   * The deployment that this relay belongs to. Instances of one deployment share the lanes; another deployment on the
+   * same table is refused. Absent: it counts as part of every deployment.
    */
   readonly service?: string;
-  /** Where each destination leads, by its name, for people and for a comparison of instances. No secrets. */
+  /** The address of each destination, by its name, without secrets. For people, and to compare instances. */
   readonly addresses?: Readonly<Record<string, string>>;
-  /** Keeps attempts for people who look at them later. */
+  /** Records attempts for people. */
   readonly recorder?: AttemptRecorder;
+  /** The answer times of the destinations, to keep them across a reload. Absent: they end with this relay. */
+  readonly answers?: Pick<AnswerBook, "of">;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
+/** Settings of one source, which win over those of the relay. */
 export interface SourcePolicy {
   readonly routes?: readonly Route[];
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Pick<Timing, "pollIntervalMs">>;
 }
 
+/** A running relay. */
 export interface Relay extends AsyncDisposable {
-  /** Begins to deliver. What cannot be reached yet is told by technical events and tried again. */
+  /**
+   * Starts to deliver. It does not wait for servers: technical events report those that are unreachable, and it
+   * retries.
+   */
   start(): Promise<void>;
-  /** Stops claiming, finishes and settles what is on the wire, hands the lanes over and closes everything. */
+  /** Stops claiming, finishes and settles what is on the wire, releases the lanes and closes everything. */
   stop(): Promise<void>;
-  /** Starts if need be and resolves when all that waits is delivered, held, or has no way to its destination. */
+  /** Starts if necessary. Resolves when every pending event is delivered, held, or cannot reach its destination. */
   drain(): Promise<DrainReport>;
+  /** Subscribes to one kind of technical event. Returns the function that unsubscribes. */
   on<Name extends TechnicalEventName>(name: Name, listener: Listener<Name>): () => void;
+  /** Subscribes to all technical events. Returns the function that unsubscribes. */
   onAny(listener: (event: TechnicalEvent) => void): () => void;
 }
 
+/** Creates a relay. Throws CONFIG_INVALID for settings that cannot work; it connects to nothing before `start`. */
 export function createRelay(options: RelayOptions): Relay {
   const clock = options.clock ?? systemClock;
   const bus = new TechnicalEventBus(clock);
@@ -73,7 +85,8 @@ export function createRelay(options: RelayOptions): Relay {
   let stopped: Promise<void> | null = null;
 
   async function start(): Promise<void> {
-    if (stopped !== null) throw new RelayError("CONFIG_INVALID", "This relay was stopped; create a new one.");
+    if (stopped !== null)
+      throw new RelayError("CONFIG_INVALID", "This relay was stopped and cannot start again; create a new one.");
     for (const instance of instances) instance.start();
   }
 
@@ -83,7 +96,7 @@ export function createRelay(options: RelayOptions): Relay {
       ...[...destinations.values()].map((destination) => destination.close()),
       ...options.sources.map((source) => source.close()),
     ]);
-    // A connection that hangs must not keep the process from ending.
+    // A hanging connection must not keep the process from ending.
     const over = new AbortController();
     await Promise.race([closing, clock.sleep(timing.shutdownMs / 4, over.signal)]);
     over.abort();
@@ -116,6 +129,7 @@ function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEv
   const timing = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
   const circuit = { initialMs: timing.circuitInitialMs, maxMs: timing.circuitMaxMs };
   const random = options.random ?? systemRandom;
+  const answers = options.answers ?? new AnswerBook(clock);
   const entries = Object.entries(options.destinations);
   if (entries.length === 0) throw new RelayError("CONFIG_INVALID", "destinations is empty: name at least one.");
   return new Map(
@@ -130,12 +144,13 @@ function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEv
         clock,
         random,
         events,
+        answers: answers.of(name),
       }),
     ]),
   );
 }
 
-/** One pipeline for each source and each destination that some route leads to; one instance for each database. */
+/** Creates one pipeline per source and destination that a route connects, and one instance per database. */
 function instancesOf(
   options: RelayOptions,
   clock: Clock,

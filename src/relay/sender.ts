@@ -3,22 +3,26 @@ import type { PipelineContext } from "./context.ts";
 
 /** How the messages of one lane reach the destination. */
 export interface Sender {
-  /** Several events of a key may be in one publish. */
+  /** True when several events of a key may be in one publish. */
   readonly manyOfKey: boolean;
   /** Publishes at a time. */
   readonly publishesMax: number;
-  /** A publish has several steps, and the sender gives each of them its own time. */
+  /** True when the sender times out the steps of a publish itself. */
   readonly keepsTime: boolean;
-  /** As a publisher does. */
+  /** True when the publisher times its requests itself. */
+  readonly timesRequests: boolean;
+  /** Like `Publisher.publish`. */
   readonly publish: Publisher["publish"];
 }
 
+/** Sends by `Publisher.publish`: at least once, without transactions. */
 export function plainSender({ destination, limits }: PipelineContext): Sender {
   const { publisher } = destination;
   return {
     manyOfKey: publisher.capabilities.keyOrderInBatch,
     publishesMax: limits.publishesPerLane,
     keepsTime: false,
-    publish: (batch, report, signal) => publisher.publish(batch, report, signal),
+    timesRequests: publisher.capabilities.timesRequests === true,
+    publish: (batch, report, signal, timer) => publisher.publish(batch, report, signal, timer),
   };
 }

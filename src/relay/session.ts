@@ -7,62 +7,65 @@ import { pipelineChores } from "./chores/pipeline-chores.ts";
 import type { PipelineContext } from "./context.ts";
 import type { Destination } from "./destination.ts";
 import { fairShare } from "./fair-share.ts";
-import type { Circle } from "./hold-book.ts";
+import type { InstanceLease } from "./instance-lease.ts";
 import { Lane } from "./lane.ts";
-import { isAsLeft, strayed } from "./lane-check.ts";
+import { isUnchanged, laneMoved } from "./lane-check.ts";
+import type { CircuitScope } from "./lane-holds.ts";
 import type { LaneHost } from "./lane-host.ts";
 import { releaseRest } from "./lane-release.ts";
 import { LaneRetakes } from "./lane-retakes.ts";
+import { OperatorChanges } from "./operator-changes.ts";
 import { Poller } from "./poller.ts";
 import { RateGate } from "./rate-gate.ts";
-import { Silences } from "./silences.ts";
-import type { Tenure } from "./tenure.ts";
-import { opening, settling, Troubles } from "./troubles.ts";
+import { marking, opening, SourceHealth, settling } from "./source-health.ts";
+import { UnansweredSends } from "./unanswered-sends.ts";
 import { untilAborted } from "./until-aborted.ts";
 import { Waker } from "./waker.ts";
-import { Wishes } from "./wishes.ts";
 
-/** A pipeline during one tenure of this instance: its lanes, its poller, its chores. Nothing of it outlives the tenure. */
+/**
+ * A pipeline during one lease of this instance: its lanes, its poller, its chores. Nothing of it outlives the lease:
+ * after that, another instance may own the lanes.
+ */
 export class Session implements LaneHost {
   readonly #context: PipelineContext;
-  readonly #tenure: Tenure;
+  readonly #lease: InstanceLease;
   readonly #lanes = new Map<number, Lane>();
-  /** Lanes on their way out: not to be taken again before they are gone. */
+  /** Lanes that are ending. They must not be taken again before that: their events may still be on the wire. */
   readonly #closing = new Map<number, Promise<void>>();
   readonly #retakes: LaneRetakes;
-  readonly silences = new Silences();
+  readonly unanswered = new UnansweredSends();
   readonly limit: RateGate;
   readonly #poller: Poller;
   readonly #chores: Chore[];
   readonly #balanceWaker: Waker;
   readonly #stopping = new AbortController();
   readonly #unsubscribe: () => void;
-  readonly #troubles: Troubles;
-  readonly #wishes: Wishes;
+  readonly #health: SourceHealth;
+  readonly #changes: OperatorChanges;
   #wakes = 0;
-  /** Lanes that neither we nor any other living instance had at the last look, and those that others had. */
+  /** As of the last survey: lanes that no living instance owned, and lanes that other instances owned. */
   #unserved = Number.POSITIVE_INFINITY;
   #elsewhere = 0;
   #laneCount = 0;
 
-  constructor(context: PipelineContext, tenure: Tenure, retentionMs: number | null) {
+  constructor(context: PipelineContext, lease: InstanceLease, retentionMs: number | null) {
     this.#context = context;
-    this.#tenure = tenure;
+    this.#lease = lease;
     this.#retakes = new LaneRetakes(context);
-    this.#troubles = new Troubles(context);
+    this.#health = new SourceHealth(context);
     this.#poller = new Poller(context, () => [...this.#lanes.values()]);
     this.#balanceWaker = new Waker(context.clock);
-    const { signal } = tenure;
+    const { signal } = lease;
     this.limit = new RateGate({ clock: context.clock, signal, wake: () => this.#pumpAll() });
-    this.#wishes = new Wishes(context, this.#poller, this.limit, () => this.lanes());
-    this.#chores = pipelineChores(context, { lanes: () => [...this.#lanes.values()], owner: tenure.id, retentionMs });
+    this.#changes = new OperatorChanges(context, this.#poller, this.limit, () => this.lanes());
+    this.#chores = pipelineChores(context, { lanes: () => [...this.#lanes.values()], owner: lease.id, retentionMs });
     this.#unsubscribe = context.destination.onWake(() => this.#destinationWoke());
-    tenure.signal.addEventListener("abort", () => this.#stopNow(), { once: true });
+    lease.signal.addEventListener("abort", () => this.#stopNow(), { once: true });
   }
 
-  /** Serves the pipeline until stopped or until the tenure ends. Never rejects. */
+  /** Serves the pipeline until stopped or until the lease ends. Never rejects. */
   async run(): Promise<void> {
-    await this.#persist("prepare", () => this.#prepare());
+    await this.#retry("prepare", () => this.#prepare());
     for (const chore of this.#chores) chore.start();
     const unwatch = this.#context.store.watch?.(() => this.#poller.expectEvents());
     await Promise.all([this.#balanceLoop(), this.#pollLoop()]);
@@ -72,26 +75,29 @@ export class Session implements LaneHost {
     await Promise.all(this.#closing.values());
   }
 
-  /** Stops claiming, finishes what is on the wire, hands the lanes over. Resolves when they are released. */
+  /** Stops claiming and finishes what is on the wire. Resolves when the lanes are released. */
   async stop(): Promise<void> {
     this.#stopNow();
     await Promise.all([...this.#lanes.values()].map((lane) => this.#leave(lane)));
     await Promise.all(this.#closing.values());
   }
 
-  /** Gives up what is in flight. Resolves when nothing of it can arrive any more. */
+  /** Aborts everything in flight. Resolves when nothing of it can arrive any more. */
   async abandon(): Promise<void> {
     this.#stopNow();
     await Promise.all([...this.#lanes.values()].map((lane) => lane.abandon()));
     await Promise.all(this.#closing.values());
   }
 
-  /** For a process that ends: what is still under its name, though nothing of it is on the wire. Never rejects. */
+  /**
+   * For a process that ends: releases the lanes that it still owns in the database, once nothing is on the wire. Never
+   * rejects.
+   */
   async releaseRest(): Promise<void> {
-    await releaseRest(this.#context.store, this.#tenure.id).catch((error: unknown) => this.#troubles.tell(error));
+    await releaseRest(this.#context.store, this.#lease.id).catch((error: unknown) => this.#health.reportOnce(error));
   }
 
-  /** Looks at once whether lanes became free. */
+  /** Checks at once whether lanes have become free. */
   balanceSoon(): void {
     this.#balanceWaker.wake();
   }
@@ -104,18 +110,18 @@ export class Session implements LaneHost {
     return [...this.#lanes.values()];
   }
 
-  /** True when all that this instance can see is delivered or held. */
+  /** True when every event that this instance can see is delivered or held. */
   get isAtRest(): boolean {
-    if (this.#troubles.any || this.#closing.size > 0 || this.#unserved > 0) return false;
+    if (this.#health.isBroken || this.#closing.size > 0 || this.#unserved > 0) return false;
     return this.#lanes.size === 0 || this.#poller.isAtRest;
   }
 
-  /** True when others have lanes of this pipeline: what waits there is not known here. */
+  /** True when other instances own lanes of this pipeline; their pending events are unknown here. */
   get isShared(): boolean {
     return this.#elsewhere > 0;
   }
 
-  /** Events that wait, also in the lanes of others. Asks the source. */
+  /** The pending events of the pipeline, also in lanes of other instances. Queries the source. */
   async waiting(): Promise<number> {
     return (await this.#context.store.backlog()).pending;
   }
@@ -124,21 +130,22 @@ export class Session implements LaneHost {
     return this.#context.name;
   }
 
-  /** True while a person has stopped it, as far as the last look told. */
+  /** True while an operator has paused the pipeline, as of the last survey. */
   get isPaused(): boolean {
-    return this.#wishes.isPaused;
+    return this.#changes.isPaused;
   }
 
-  /** True when something could not be done for so long. */
+  /** True when the source has been broken for this long. */
   isBrokenFor(ms: number): boolean {
-    return this.#troubles.lastFor(ms);
+    return this.#health.isBrokenFor(ms);
   }
 
+  /** Polls at once: the source may have new events. */
   expectEvents(): void {
     this.#poller.expectEvents();
   }
 
-  // What the lanes ask for
+  // LaneHost
 
   get inFlight(): InFlightSet {
     return this.#poller.inFlight;
@@ -153,13 +160,13 @@ export class Session implements LaneHost {
   }
 
   isAlive(): boolean {
-    return this.#tenure.isAlive();
+    return this.#lease.isAlive();
   }
 
   laneShare(): number {
     const { limits, store } = this.#context;
     const share = Math.max(1, Math.floor(limits.inFlightEventsMax / Math.max(1, this.#lanes.size)));
-    // A durable claim keeps others from the row, and is lost with this process: no more of them than are sent soon.
+    // A durable claim blocks other relays, also for a time after this process dies: claim no more than is sent soon.
     return store.durableClaims === null ? share : Math.min(share, limits.batchSize);
   }
 
@@ -172,77 +179,83 @@ export class Session implements LaneHost {
   }
 
   opened(lane: Lane): void {
-    this.#troubles.recovered(opening(lane.grant.lane));
+    this.#health.recovered(opening(lane.grant.lane));
     this.#poller.expectEvents();
   }
 
   settled(lane: Lane): void {
     this.#retakes.settled(lane.grant.lane);
-    this.#troubles.recovered(settling(lane.grant.lane));
+    this.#health.recovered(settling(lane.grant.lane));
   }
 
   refused(lane: Lane, error: unknown): void {
-    this.#troubles.report(settling(lane.grant.lane), error);
+    this.#health.report(settling(lane.grant.lane), error);
   }
 
   unmarked(lane: number, error: unknown): void {
-    if (error === null) this.#troubles.recovered(marking(lane));
-    else this.#troubles.report(marking(lane), error);
+    if (error === null) this.#health.recovered(marking(lane));
+    else this.#health.report(marking(lane), error);
   }
 
-  /** The lane is void. It is taken over anew, with a new epoch, once nothing of it is on the wire. */
+  /** The lane is void. The session takes it over again, with a new epoch, once nothing of it is on the wire. */
   lost(lane: Lane, error: unknown): void {
     const { events, name } = this.#context;
     const code = isRelayError(error) ? error.code : "DATABASE_UNREACHABLE";
-    const told = { code, reason: reasonOf(error), stack: stackOf(error) };
-    events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, ...told });
-    if (NEEDS_A_PERSON.has(code)) this.#troubles.report(opening(lane.grant.lane), error);
+    const report = { code, reason: reasonOf(error), stack: stackOf(error) };
+    events.emit("LaneFailed", { pipeline: name, lane: lane.grant.lane, ...report });
+    if (NEEDS_OPERATOR.has(code)) this.#health.report(opening(lane.grant.lane), error);
     this.#unserved += 1;
     this.#retakes.lost(lane.grant.lane);
     void this.#close(lane, lane.abandon());
   }
 
+  /** Releases a lane in good order. */
   #leave(lane: Lane): Promise<void> {
     return this.#closing.get(lane.grant.lane) ?? this.#close(lane, lane.leave());
   }
 
   /**
-   * Waits for the end of a lane. A lane on its way out may be lost on top of that: then it is gone when both are over,
-   * and what was put in its place meanwhile is not touched.
+   * Waits for the end of a lane. A lane that is leaving may also be lost: then it is gone when both are over. Only the
+   * last ending removes it, so that a lane which has replaced it in the meantime stays.
    */
   #close(lane: Lane, ending: Promise<void>): Promise<void> {
     const number = lane.grant.lane;
     const closing: Promise<void> = Promise.all([this.#closing.get(number), ending])
       .then(() => undefined)
-      .catch((error: unknown) => this.#troubles.tell(error))
+      .catch((error: unknown) => this.#health.reportOnce(error))
       .finally(() => {
         if (this.#closing.get(number) !== closing) return;
         this.#closing.delete(number);
         if (this.#lanes.get(number) === lane) this.#lanes.delete(number);
-        this.#troubles.recovered(settling(number));
-        this.#troubles.recovered(marking(number));
+        this.#health.recovered(settling(number));
+        this.#health.recovered(marking(number));
         this.#balanceWaker.wake();
       });
     this.#closing.set(number, closing);
     return closing;
   }
 
+  /** Surveys the pipeline regularly: applies the operator's changes, checks the owned lanes and rebalances. */
   async #balanceLoop(): Promise<void> {
     const { timing } = this.#context;
     while (!this.#isOver) {
       let pauseMs = timing.balanceMs;
-      await this.#persist("balance", async () => {
+      await this.#retry("balance", async () => {
+        // Read before the survey: a settle that is acknowledged later must not look like a lost commit.
         const acknowledged = new Map(this.lanes().map((lane) => [lane, lane.settledBatch]));
         const survey = await this.#context.store.survey();
+        // An instance that owns no lane, or whose destination is down, asks for nothing else.
+        this.#context.events.emit("SourceAnswered", { pipeline: this.#context.name, pollMs: null });
         if (this.#isOver) return;
-        this.#wishes.heed(survey);
+        this.#changes.apply(survey);
         this.#checkOwned(survey.lanes, acknowledged);
         if (survey.lanes.length !== this.#laneCount) await this.#prepare();
         await this.#balance(survey);
-        await this.#wishes.lookAtHolds(survey);
-        // Nobody to share with: what changes is told by the reaper or found at the next look, or is a person's wish.
-        const alone = survey.instances.length <= 1 && survey.pause === null && !this.#wishes.expectsHolds;
-        if (alone) pauseMs = Math.max(pauseMs, Math.min(timing.leaseMs / 2, WISHES_MS));
+        await this.#changes.applyHoldChanges(survey);
+        // The only instance need not survey often: the reaper reports free lanes, and only an operator changes
+        // anything.
+        const alone = survey.instances.length <= 1 && survey.pause === null && !this.#changes.expectsHoldChanges;
+        if (alone) pauseMs = Math.max(pauseMs, Math.min(timing.leaseMs / 2, OPERATOR_CHANGE_MS));
         const retakeMs = this.#retakes.untilNextMs((lane) => this.#lanes.has(lane));
         pauseMs = Math.min(pauseMs, retakeMs);
       });
@@ -250,48 +263,54 @@ export class Session implements LaneHost {
     }
   }
 
+  /** Releases lanes beyond this instance's share and takes free lanes up to it. */
   async #balance(survey: Survey): Promise<void> {
     const { name } = this.#context;
     const isWanted = !survey.pause?.handsOver;
-    const share = isWanted ? fairShare(survey.instances, this.#tenure.id, survey.lanes.length, name) : 0;
+    const share = isWanted ? fairShare(survey.instances, this.#lease.id, survey.lanes.length, name) : 0;
     const owned = [...this.#lanes.values()].filter((lane) => !lane.isLeaving);
     for (const lane of owned.slice(share)) void this.#leave(lane);
     const living = new Set(survey.instances);
     const free = survey.lanes.filter((state) => this.#isFree(state, living));
-    // What the database still calls ours is taken in any case, also beyond the share: nobody else can, and a lane that
-    // is in good order can be handed over.
-    const ours = free.filter(({ owner }) => owner === this.#tenure.id);
+    // Takes lanes that the database still lists as ours in any case, even beyond the share: no other instance can take
+    // them, and once they are in good order they can be released.
+    const ours = free.filter(({ owner }) => owner === this.#lease.id);
     const others = free
-      .filter(({ owner }) => owner !== this.#tenure.id)
+      .filter(({ owner }) => owner !== this.#lease.id)
       .slice(0, Math.max(0, share - owned.length - ours.length));
     if (ours.length + others.length > 0) await this.#take([...ours, ...others].map(({ lane }) => lane));
     const isServed = ({ lane, owner }: LaneState): boolean =>
-      this.#lanes.has(lane) || (owner !== null && owner !== this.#tenure.id && living.has(owner));
+      this.#lanes.has(lane) || (owner !== null && owner !== this.#lease.id && living.has(owner));
     this.#unserved = isWanted ? survey.lanes.filter((state) => !isServed(state)).length : 0;
     this.#elsewhere = survey.lanes.length - this.#unserved - this.#lanes.size;
   }
 
+  /** True when this instance may take the lane over now. */
   #isFree(state: LaneState, living: ReadonlySet<string>): boolean {
     if (this.#lanes.has(state.lane) || this.#closing.has(state.lane)) return false;
     if (this.#retakes.isPausing(state.lane)) return false;
-    return state.owner === null || state.owner === this.#tenure.id || !living.has(state.owner);
+    return state.owner === null || state.owner === this.#lease.id || !living.has(state.owner);
   }
 
-  /** Also when nothing is to be read a lane may have been taken, or stepped back with a database that was restored. */
+  /**
+   * Voids owned lanes that another instance has taken, or whose progress the database has lost. Idle lanes notice it
+   * only here.
+   */
   #checkOwned(states: readonly LaneState[], acknowledged: ReadonlyMap<Lane, bigint>): void {
     const seen = new Map(states.map((state) => [state.lane, state]));
     for (const [number, lane] of [...this.#lanes]) {
       const settledBatch = acknowledged.get(lane);
       if (settledBatch === undefined || this.#closing.has(number)) continue;
-      if (!isAsLeft(lane.grant, settledBatch, seen.get(number))) lane.lost(strayed(this.#context.name, number));
+      if (!isUnchanged(lane.grant, settledBatch, seen.get(number))) lane.lost(laneMoved(this.#context.name, number));
     }
   }
 
   async #take(lanes: readonly number[]): Promise<void> {
     const { events, name, store } = this.#context;
-    const takeovers = await store.takeOver(this.#tenure.id, lanes);
+    const takeovers = await store.takeOver(this.#lease.id, lanes);
     for (const takeover of takeovers) {
       const { lane, epoch } = takeover.grant;
+      // Stopped during the take-over: no one would serve the lane until the lease ends.
       if (this.#isOver) {
         await store.release(takeover.grant);
         continue;
@@ -304,14 +323,17 @@ export class Session implements LaneHost {
     if (takeovers.length > 0) this.#poller.expectEvents();
   }
 
+  /**
+   * Polls until the session is over. After a failure it prepares the source first, because the table may have changed.
+   */
   async #pollLoop(): Promise<void> {
     while (!this.#isOver) {
-      await this.#persist("poll", async () => {
-        if (this.#troubles.has("poll")) {
+      await this.#retry("poll", async () => {
+        if (this.#health.isFailing("poll")) {
           await this.#prepare();
-          this.#troubles.recovered("poll");
+          this.#health.recovered("poll");
         }
-        await untilAborted(this.#poller.run(), this.#tenure.signal);
+        await untilAborted(this.#poller.run(), this.#lease.signal);
       });
     }
   }
@@ -320,30 +342,31 @@ export class Session implements LaneHost {
     this.#laneCount = (await this.#context.store.prepare()).lanes;
   }
 
-  #persist(what: string, work: () => Promise<void>): Promise<void> {
+  #retry(what: string, work: () => Promise<void>): Promise<void> {
     const isOver = () => this.#isOver;
-    return this.#troubles.persist(what, work, {
+    return this.#health.retry(what, work, {
       isOver,
-      ended: this.#tenure.signal,
+      ended: this.#lease.signal,
       stopping: this.#stopping.signal,
     });
   }
 
+  /** The destination may take events again: set-aside events become due, and the lanes send. */
   #destinationWoke(): void {
     const { clock, destination } = this.#context;
-    const isAlive = ({ topic }: Circle): boolean => !destination.isClosedTo(topic);
+    const isAlive = ({ topic }: CircuitScope): boolean => !destination.isClosedTo(topic);
     for (const lane of this.lanes()) lane.holds.recallSetAside(clock.monotonicMs(), isAlive);
     this.#pumpAll();
   }
 
-  /** In a different order each time, so that no lane is always the last. */
+  /** Pumps the lanes in a different order each time, so that no lane is always the last. */
   #pumpAll(): void {
     for (const lane of rotated(this.lanes(), this.#wakes++)) lane.pump();
     this.#poller.wake();
   }
 
   get #isOver(): boolean {
-    return this.#stopping.signal.aborted || !this.#tenure.isAlive();
+    return this.#stopping.signal.aborted || !this.#lease.isAlive();
   }
 
   #stopNow(): void {
@@ -354,17 +377,15 @@ export class Session implements LaneHost {
   }
 }
 
-/** A person who pauses a pipeline sees it stop within this time. */
-const WISHES_MS = 3_000;
+/** A pause by an operator takes effect within this time. */
+const OPERATOR_CHANGE_MS = 3_000;
 
-/** The lane is taken again and again until somebody has put it right; nothing of it is delivered until then. */
-const NEEDS_A_PERSON: ReadonlySet<ErrorCode> = new Set([
+/**
+ * Errors that only an operator can fix. Until then the lane is taken over and lost repeatedly, and delivers nothing.
+ */
+const NEEDS_OPERATOR: ReadonlySet<ErrorCode> = new Set([
   "IDENTITY_CHANGED",
   "LEDGER_GAP",
   "LEDGER_UNFIT",
   "TRANSACTIONS_REFUSED",
 ]);
-
-function marking(lane: number): string {
-  return `mark rows of lane ${lane}`;
-}

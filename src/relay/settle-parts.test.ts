@@ -23,7 +23,7 @@ const settlements = fc
     return { grant, previousBatch: 5n, batch, suspects: [], ...parts };
   });
 
-test("H1 a settlement in parts writes each row once, in order, and its holds and the number of its batch last", () => {
+test("H1 a settlement in parts writes each row once, in order, and its holds and its batch number last", () => {
   fc.assert(
     fc.property(settlements, fc.integer({ min: 1, max: 12 }), (whole, rowsMax) => {
       const parts: Settlement[] = [];
@@ -52,7 +52,7 @@ test("H1 a settlement in parts writes each row once, in order, and its holds and
   );
 });
 
-test("H1 a write that is given up is halved down to one row, and grows again only while it is quick", () => {
+test("H1 a write that times out is halved down to one row, and grows again only while writes are quick", () => {
   const size = new SettleSize(2_000);
   size.gaveUp(2_000, 4_000);
   assert.equal(size.rows, 1_000);

@@ -1,15 +1,15 @@
 import type { Settlement } from "../ports/queue-store.ts";
 
-/** The rows that a settlement writes; holds that go with them do not count. */
+/** The number of rows that a settlement writes, without the holds that it deletes. */
 export function rowsOf({ delivered, failed, handedBack, suspects }: Settlement): number {
   return delivered.length + failed.length + handedBack.length + suspects.length;
 }
 
 /**
- * The first part of a settlement, with so many rows at most, and the rest; null when it is all. Each part can be written
- * by itself: nothing in it needs what comes later. Without a ledger each part is a batch of its own. With one, the number
- * of the batch is written with its last rows: until then the ledger vouches for all of them. Holds go last, since a hold
- * may only go once its event is marked.
+ * Splits a settlement into a first part of at most `rowsMax` rows and the rest; null when nothing is left. Each part is
+ * valid by itself, even if the process dies before the next. Without a ledger each part is a batch of its own. With a
+ * ledger, the number of the batch is written with its last rows: until then the next owner settles all of them from the
+ * ledger again. Holds are deleted last, because a hold may only go once its event is marked.
  */
 export function firstPart(settlement: Settlement, rowsMax: number): readonly [Settlement, Settlement | null] {
   if (rowsOf(settlement) <= rowsMax) return [settlement, null];

@@ -1,11 +1,11 @@
-/** After a write of the full size that was quick, the next may be larger by this factor. */
+/** After a quick write of the full size, the next write may be larger by this factor. */
 const GROWTH = 1.25;
-/** Quick: within this share of the time after which a write was given up. */
+/** A write is quick within this share of the time after which the database gave a write up. */
 const QUICK_SHARE = 0.4;
 
 /**
- * How many rows one settle writes. A database that gives a large write up (a slow trigger, a lock, a timeout) gets half
- * of it, and half of that, until it takes it; the size grows again while the writes are quick.
+ * How many rows one settle writes. When the database gives a write up (a slow trigger, a lock, a timeout), the size is
+ * halved until a write succeeds. It grows again while writes are quick.
  */
 export class SettleSize {
   readonly #max: number;
@@ -22,12 +22,13 @@ export class SettleSize {
     return this.#rows;
   }
 
-  /** A write of so many rows was given up by the database after this time. */
+  /** The database gave up a write of this many rows after this time. */
   gaveUp(rows: number, afterMs: number): void {
     this.#rows = Math.max(1, Math.floor(Math.min(rows, this.#rows) / 2));
     this.#givenUpMs = Math.min(this.#givenUpMs, afterMs);
   }
 
+  /** A write succeeded. A small write proves nothing about larger ones. */
   done(rows: number, durationMs: number): void {
     if (rows < this.#rows || durationMs > QUICK_SHARE * this.#givenUpMs) return;
     this.#rows = Math.min(this.#max, Math.ceil(this.#rows * GROWTH));

@@ -1,23 +1,24 @@
+import { backoffMs } from "../core/backoff.ts";
 import { type RelayError, reasonOf, stackOf, tookNoEffect } from "../core/errors.ts";
 import { LatencyCounter } from "../core/latency.ts";
 import type { Failure, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
-import { DeliveredPile } from "./delivered-pile.ts";
+import { DeliveredBuffer } from "./delivered-buffer.ts";
 import type { LaneClaims } from "./lane-claims.ts";
 import { firstPart, rowsOf } from "./settle-parts.ts";
 import { SettleSize } from "./settle-size.ts";
 
-/** A database that is busy for so many tries of one write is a trouble that people should know of. */
+/** When the database is busy for this many attempts of one write, the health reports it. */
 const BUSY_TRIES = 4;
 
-/** What the lane learns from its settler. */
+/** What the settler reports to its lane. */
 export interface SettlerListener {
-  /** All of it is written. */
+  /** The settlement is durable. */
   settled(settlement: Settlement, result: SettleResult): void;
-  /** The source refuses the write, or has been busy for several tries; it is tried again. */
+  /** The source refuses the write, or has been busy for several attempts. The settler retries. */
   refused(error: unknown): void;
-  /** The effect of a write is unknown, or the lane has another owner: what is in memory is void. */
+  /** The effect of a write is unknown, or the lane has another owner: everything in memory is void. */
   lost(error: unknown): void;
 }
 
@@ -25,27 +26,28 @@ type KnownClaims = Pick<LaneClaims, "createdAtOf" | "sentIds">;
 
 interface Task {
   readonly run: () => Promise<void>;
-  /** Lets the waiting caller go, whether it ran or not. */
+  /** Resolves the caller's promise, whether the task ran or not. */
   readonly end: () => void;
 }
 
-/** What a destination answers within this time is settled without a note that it was sent. */
+/** An event that is answered within this time is settled without a note that it was sent. */
 const NOTE_AFTER_MS = 50;
 
 /**
- * Writes a lane's outcomes back, strictly one write after the other; what gathers meanwhile goes into the next one.
- * Other writes of the lane (review of holds, suspects) wait in the same row, so that none sees half of another.
+ * Writes a lane's outcomes back, strictly one write after the other: each settle names the batch of the one before, so
+ * two at once would fence each other. Outcomes that arrive during a write go into the next one. Other writes of the
+ * lane (review of holds, suspects) wait in the same queue, so that none sees half of another.
  */
 export class Settler {
   readonly #context: PipelineContext;
   readonly #grant: Grant;
   readonly #listener: SettlerListener;
   readonly #signal: AbortSignal;
-  readonly #delivered = new DeliveredPile();
+  readonly #delivered = new DeliveredBuffer();
   readonly #claims: KnownClaims;
   readonly #latencies = new LatencyCounter();
   readonly #size: SettleSize;
-  /** Of the present write, in vain. */
+  /** Failed attempts of the present write. */
   #tries = 0;
   #batch: bigint;
   #failed: Failure[] = [];
@@ -68,7 +70,7 @@ export class Settler {
     this.#grant = grant;
     this.#batch = settledBatch;
     const { settleEventsMax, transactionSize } = context.limits;
-    // A batch of a ledger is written as a whole as long as the database takes it.
+    // A batch of a ledger is written as a whole, as long as the database accepts it.
     this.#size = new SettleSize(Math.max(settleEventsMax, transactionSize));
     this.#claims = claims;
     this.#listener = listener;
@@ -81,18 +83,22 @@ export class Settler {
     return this.#batch;
   }
 
+  /** The event was delivered. `releasesHold`: delete its hold together with the mark. */
   delivered(id: string, releasesHold: boolean): void {
     this.#delivered.add(id);
     if (releasesHold) this.#releasedHolds.push(id);
     this.#start();
   }
 
-  /** With a ledger: what was delivered since the last call is this batch of it. In the same turn as the deliveries. */
+  /**
+   * With a ledger: the events delivered since the last call are this batch of it. Must be called in the same turn as
+   * `delivered`: a settle that starts in between would write part of a batch.
+   */
   endBatch(batch: bigint): void {
     this.#delivered.endBatch(batch, "batch");
   }
 
-  /** Writes down what a former owner delivered. Resolves when that is durable or the lane is lost. */
+  /** Settles what a former owner delivered. Resolves when that is durable or the lane is lost. */
   async heal(batches: readonly CommittedBatch[], hasHold: (id: string) => boolean): Promise<void> {
     for (const { batch, ids } of batches) {
       for (const id of ids) this.delivered(id, hasHold(id));
@@ -102,12 +108,13 @@ export class Settler {
     await this.idle();
   }
 
+  /** The event failed: its hold or dead letter is written. */
   failed(failure: Failure): void {
     this.#failed.push(failure);
     this.#start();
   }
 
-  /** Claimed and never sent. Costs nothing where claims are not durable. */
+  /** Gives claims of events back that were never sent. Costs nothing where claims are not durable. */
   handBack(ids: readonly string[]): void {
     if (this.#context.store.durableClaims === null) return;
     this.#handedBack.push(...ids);
@@ -115,14 +122,14 @@ export class Settler {
     if (ids.length > 0) this.#start();
   }
 
-  /** True until all that was handed back is there again for a claim: a later event of its key must not be claimed first. */
+  /** True until all handed-back events can be claimed again: a later event of their keys must not be claimed first. */
   get isHandingBack(): boolean {
     return this.#handingBack > 0;
   }
 
   /**
-   * If this process dies, its successor has to know which of the claimed events were sent. What is settled soon need not
-   * be written down for that.
+   * Stores which claimed events were sent, so that the next owner knows it if this process dies. It waits a moment
+   * first, because most events are settled by then and need no note.
    */
   noteSending(): void {
     if (this.#sendNote !== "none") return;
@@ -133,23 +140,24 @@ export class Settler {
     });
   }
 
+  /** Deletes holds whose rows are gone. */
   releaseHolds(ids: readonly string[]): void {
     this.#releasedHolds.push(...ids);
     if (ids.length > 0) this.#start();
   }
 
-  /** Writes down that this event is about to be sent by a lane that keeps crashing; true when that is durable. */
+  /** Stores that a crashing lane is about to send this event. True when that is durable; the send must wait for it. */
   async suspect(id: string, key: string | null): Promise<boolean> {
     let written = false;
-    await this.inTurn(async () => {
+    await this.runExclusive(async () => {
       await this.#write({ ...this.#nothing(), suspects: [{ id, key }] });
       written = true;
     });
     return written;
   }
 
-  /** Runs a write of somebody else in the row of this lane's writes. Resolves when it is done or the lane is lost. */
-  inTurn(task: () => Promise<void>): Promise<void> {
+  /** Runs another write of the lane while no settle is in progress. Resolves when it is done or the lane is lost. */
+  runExclusive(task: () => Promise<void>): Promise<void> {
     return new Promise((end) => {
       if (this.#signal.aborted) return end();
       this.#tasks.push({ run: task, end });
@@ -157,7 +165,7 @@ export class Settler {
     });
   }
 
-  /** Resolves when nothing is left to be written, or the lane is lost. */
+  /** Resolves when everything is written, or the lane is lost. */
   async idle(): Promise<void> {
     while (this.#working !== null) await this.#working;
   }
@@ -171,7 +179,7 @@ export class Settler {
   }
 
   async #work(): Promise<void> {
-    // One turn later, so that outcomes told in the same turn are written together.
+    // One microtask later, so that outcomes reported in the same turn are written together.
     await Promise.resolve();
     while (this.#hasWork() && !this.#signal.aborted) {
       const task = this.#tasks.shift();
@@ -197,7 +205,7 @@ export class Settler {
   async #settleGathered(): Promise<void> {
     const max = this.#context.limits.settleEventsMax;
     const handedBack = takeFront(this.#handedBack, max);
-    // A claim that is handed back and made again was not sent again.
+    // An event that is handed back and claimed again has not been sent again: its note must go.
     const isNoteDue = this.#sendNote === "due" || (this.#hasNoted && handedBack.length > 0);
     const sending = isNoteDue ? this.#claims.sentIds().filter((id) => !handedBack.includes(id)) : null;
     if (this.#sendNote === "due") this.#sendNote = "none";
@@ -207,13 +215,13 @@ export class Settler {
       ...this.#delivered.take(max, this.#batch),
       failed: takeFront(this.#failed, max),
       handedBack,
-      // After the deliveries they belong to, never before: a hold may only go once its event is marked.
+      // Holds go after their deliveries, never before: a hold may only go once its event is marked.
       releasedHolds: this.#delivered.isEmpty ? takeFront(this.#releasedHolds, this.#releasedHolds.length) : [],
       ...(sending === null ? {} : { sending }),
     });
   }
 
-  /** In as many parts as the database needs. */
+  /** Writes a settlement, in as many parts as the database needs. */
   async #write(settlement: Settlement): Promise<void> {
     for (let left: Settlement | null = settlement; left !== null; ) {
       const [part, rest] = firstPart(left, this.#size.rows);
@@ -222,9 +230,9 @@ export class Settler {
   }
 
   /**
-   * A database that answered "no" (busy, a missing grant, a missing column) promised that nothing took effect: the same
-   * rows are written again, however long that takes. Giving up would mean to deliver all of them again. What was too much
-   * for it is written in smaller parts.
+   * When the database refuses a write (busy, a missing grant, a missing column), nothing of it took effect, so the same
+   * rows are written again, however long that takes: giving up would deliver all of them again. A write that was too
+   * large is repeated in smaller parts.
    */
   async #isAccepted(part: Settlement): Promise<boolean> {
     const { clock, store } = this.#context;
@@ -246,10 +254,10 @@ export class Settler {
     this.#size.done(rowsOf(part), durationMs);
     this.#batch = part.batch;
     this.#handingBack -= part.handedBack.length;
-    // What a former owner delivered it may have marked too: that is no news.
+    // The former owner may have marked what it delivered: that is not worth a report.
     const vanished = part.ledger === "heal" ? [] : result.missing;
     for (const recordId of vanished) events.emit("EventVanished", { pipeline: name, recordId });
-    if (events.wants("BatchSettled")) this.#tell(part, durationMs);
+    if (events.wants("BatchSettled")) this.#report(part, durationMs);
     this.#listener.settled(part, result);
   }
 
@@ -261,15 +269,16 @@ export class Settler {
     events.emit("SettleDelayed", { ...about, reason: reasonOf(error), stack: stackOf(error) });
     const isBusy = code === "DATABASE_BUSY";
     if (isBusy) this.#size.gaveUp(rows, afterMs);
-    // Half of it may well be taken at once; what was refused as a whole waits longer and longer.
+    // Half of a large write may succeed at once; a write that cannot be halved waits longer with each attempt.
     const doublings = isBusy && rows > 1 ? 0 : this.#tries - 1;
-    await clock.sleep(Math.min(timing.backoffMaxMs, timing.backoffInitialMs * 2 ** doublings), this.#signal);
+    const range = { firstMs: timing.backoffInitialMs, lastMs: timing.backoffMaxMs };
+    await clock.sleep(backoffMs(range, doublings), this.#signal);
     if (!isBusy || this.#tries >= BUSY_TRIES) this.#listener.refused(error);
-    // The table may have changed its shape.
+    // The table may have changed: read its columns again.
     if (!isBusy) await store.prepare().catch(() => undefined);
   }
 
-  #tell({ delivered, failed }: Settlement, durationMs: number): void {
+  #report({ delivered, failed }: Settlement, durationMs: number): void {
     const { clock, events, name } = this.#context;
     const latency = this.#latencies.count(delivered, this.#claims.createdAtOf, clock.wallMs());
     const counts = { delivered: delivered.length, failed: failed.length };
@@ -290,7 +299,7 @@ export class Settler {
     };
   }
 
-  /** Nobody waits for ever on the turn of a task that will not come. */
+  /** Drops everything that was not written. Tasks that will not run are resolved, so that no caller waits for ever. */
   #drop(): void {
     this.#delivered.clear();
     this.#failed = [];

@@ -9,7 +9,7 @@ import { ids, QUICK, stage } from "./failure-stage.test.ts";
 import { createRelay } from "./relay.ts";
 
 for (const scope of ["destination", "topic"] as const) {
-  test(`H1 one event that is answered as if the ${scope} took nothing keeps nobody else waiting, and is dead in the end`, async () => {
+  test(`H1 one event that is answered as if the ${scope} took nothing blocks no other event, and is dead in the end`, async () => {
     const { source, publisher, relay, insert, of } = stage({ retry: schedule([20, 20]) });
     await using _ = relay;
     publisher.respond(({ event }) => (event.id === "bad" ? retry("403", { scope }) : { kind: "delivered" }));
@@ -28,7 +28,7 @@ for (const scope of ["destination", "topic"] as const) {
     assert.deepEqual(ids(publisher.deliveredOf("first")), []);
   });
 
-  test(`H1 one key gets through to a ${scope} that refuses all others, and none of those is dead`, async () => {
+  test(`H1 the only key that a ${scope} accepts is delivered, and the events of the others are not dead`, async () => {
     const { source, publisher, relay, insert } = stage({ retry: schedule([]) });
     await using _ = relay;
     publisher.respond(({ key }) => (key === "only" ? { kind: "delivered" } : retry("403", { scope })));
@@ -43,27 +43,52 @@ for (const scope of ["destination", "topic"] as const) {
   });
 }
 
-test("H1 a destination that answers for its topic is back: health no longer says what was wrong with it before", async () => {
+test("H1 a destination that says when to come again is asked then, however short or long its own pauses would be", async () => {
+  const afterMs = 200;
+  const pauses = [
+    { circuitInitialMs: 20, circuitMaxMs: 50 },
+    { circuitInitialMs: 100, circuitMaxMs: 60_000 },
+  ];
+  for (const pause of pauses) {
+    const { publisher, relay, insert } = stage({}, { timing: { ...QUICK, ...pause } });
+    await using _ = relay;
+    const askedMs: number[] = [];
+    publisher.respond(() => {
+      askedMs.push(performance.now());
+      return askedMs.length < 8 ? retry("503", { scope: "destination", afterMs }) : { kind: "delivered" };
+    });
+    insert("a", "e1");
+    await relay.start();
+    await publisher.arrived(1);
+    const waitsMs = askedMs.slice(1).map((atMs, index) => atMs - askedMs[index]!);
+    assert.ok(Math.min(...waitsMs) >= afterMs - 1, `asked after ${Math.min(...waitsMs)} ms`);
+    assert.ok(Math.max(...waitsMs) < 10 * afterMs, `asked after ${Math.max(...waitsMs)} ms`);
+  }
+});
+
+test("H1 a destination that answers for its topic is back: health no longer reports its earlier failure", async () => {
   const { publisher, relay, insert } = stage({ retry: schedule([]) });
   await using _ = relay;
-  const told: string[] = [];
-  relay.on("CircuitOpened", ({ reason, topic }) => told.push(`${topic === null ? "all" : "topic"} closed: ${reason}`));
-  relay.on("CircuitClosed", ({ topic }) => told.push(`${topic === null ? "all" : "topic"} open`));
+  const reported: string[] = [];
+  relay.on("CircuitOpened", ({ reason, topic }) =>
+    reported.push(`${topic === null ? "all" : "topic"} closed: ${reason}`),
+  );
+  relay.on("CircuitClosed", ({ topic }) => reported.push(`${topic === null ? "all" : "topic"} open`));
   let answer = retry("no exchange, said of event-1", { scope: "destination" });
   publisher.respond(() => answer);
   insert("a", "event-1", "event-2");
   await relay.start();
-  await until("nothing is taken", () => told.length > 0);
+  await until("nothing is taken", () => reported.length > 0);
   answer = retry("no queue is bound", { scope: "topic" });
-  await until("the destination is back, without its topic", () => told.length >= 3);
-  assert.deepEqual(told.toSorted(), [
+  await until("the destination is back, without its topic", () => reported.length >= 3);
+  assert.deepEqual(reported.toSorted(), [
     "all closed: no exchange, said of <id>",
     "all open",
     "topic closed: no queue is bound",
   ]);
 });
 
-test("H1 one event that fails all that are sent with it is sent without them, and is dead in the end", async () => {
+test("H1 one event that makes its whole batch fail is sent alone, and is dead in the end", async () => {
   const source = memorySource();
   const delivered: string[] = [];
   const publisher: Publisher = {
@@ -93,7 +118,7 @@ test("H1 one event that fails all that are sent with it is sent without them, an
   assert.equal(source.deadLetters()[0]?.event.id, "bad");
 });
 
-test("H1 where nothing was sent, or a part of the destination is down, no attempt is ever counted", async () => {
+test("H1 where nothing was sent, or part of the destination is down, no attempt is ever counted", async () => {
   const { source, publisher, relay, insert, of } = stage({ retry: schedule([]) });
   await using _ = relay;
   const outside = retry("no leader", { scope: "topic", isOutside: true });
@@ -101,7 +126,7 @@ test("H1 where nothing was sent, or a part of the destination is down, no attemp
   insert("away", "a1");
   await relay.start();
   let more = 0;
-  await until("it failed often while others got through", () => {
+  await until("it failed often while others were delivered", () => {
     insert(null, `e${more++}`);
     return of("IntentRelayFailed").length >= 8;
   });
@@ -110,7 +135,7 @@ test("H1 where nothing was sent, or a part of the destination is down, no attemp
   assert.equal(source.deadLetters().length, 0);
 });
 
-test("H1 more failing topics than there are circuits keep nobody else waiting", async () => {
+test("H1 more failing topics than there are circuits block no other topic", async () => {
   const { source, publisher, relay, of } = stage({ topic: (event) => event.type });
   await using _ = relay;
   publisher.respond(({ topic }) => (topic === "good" ? { kind: "delivered" } : retry("404", { scope: "topic" })));
@@ -126,7 +151,7 @@ test("H1 more failing topics than there are circuits keep nobody else waiting", 
   assert.equal(source.deadLetters().length, 0);
 });
 
-test("H1 a publisher that does not end when it is told to keeps its lane from nobody for ever", async () => {
+test("H1 a publisher that does not end when it is aborted does not block its lane for ever", async () => {
   const source = memorySource();
   const stuck = Promise.withResolvers<void>();
   const sent: string[] = [];
@@ -147,7 +172,7 @@ test("H1 a publisher that does not end when it is told to keeps its lane from no
   relay.on("PublishStuck", ({ lane }) => lanes.push(lane));
   source.insert({ id: "e1", type: "t", key: "a", payload: "" });
   await relay.start();
-  await until("it is delivered in the lane's next life", () => source.delivered().length === 1);
+  await until("it is delivered after the lane was taken over again", () => source.delivered().length === 1);
   assert.deepEqual([lanes, sent], [[0], ["e1", "e1"]]);
   stuck.resolve();
 });

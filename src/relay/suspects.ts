@@ -1,10 +1,10 @@
 /**
- * Events that a lane writes down before it sends them, because it keeps crashing: whoever takes it over knows what was
- * being sent. The note counts as one crash for as long as the lane is owned, however often the event is sent.
+ * Events that a crashing lane stores before it sends them, so that the next owner knows which events were being sent.
+ * The note counts as one crash per ownership of the lane, however often the event is sent.
  */
 export class Suspects {
   readonly #underWay = new Set<string>();
-  /** Heads that were handed back: unlike that of others, their note stays. */
+  /** Held events that were handed back. Their note stays in their hold; other notes go with the hand-back. */
   readonly #noted = new Set<string>();
 
   has(id: string): boolean {
@@ -20,22 +20,22 @@ export class Suspects {
     if (isHead) this.#noted.add(id);
   }
 
-  /** All that have a note of this lane's. */
+  /** The ids of all events with a note of this lane. */
   ids(): string[] {
     return [...this.#underWay, ...this.#noted];
   }
 
-  /** It is no longer in the lane's hands, whatever became of it. */
+  /** The lane's claim of the event ended, with whatever outcome. */
   finished(id: string): void {
     this.#underWay.delete(id);
   }
 
-  /** Its failure is written, and the note is gone with that. */
+  /** The event's failure is durable, which has replaced the note. */
   failed(id: string): void {
     this.#noted.delete(id);
   }
 
-  /** Whether there is a note that has to go with its row. */
+  /** True when the event has a note, which must be deleted when its row is marked. */
   delivered(id: string): boolean {
     return this.#noted.delete(id) || this.#underWay.has(id);
   }

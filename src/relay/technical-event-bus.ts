@@ -6,11 +6,12 @@ import type {
   TechnicalEvents,
 } from "../ports/technical-events.ts";
 
+/** A function that gets technical events of one kind. */
 export type Listener<Name extends TechnicalEventName> = (
   event: Extract<TechnicalEvent, { readonly name: Name }>,
 ) => void;
 
-/** Carries technical events to whoever listens, in order, in the same turn. */
+/** Passes technical events to the listeners, in order and synchronously. */
 export class TechnicalEventBus implements TechnicalEvents {
   readonly #clock: Clock;
   readonly #listeners = new Map<TechnicalEventName, Set<(event: never) => void>>();
@@ -20,7 +21,7 @@ export class TechnicalEventBus implements TechnicalEvents {
     this.#clock = clock;
   }
 
-  /** Returns the function that ends the subscription. */
+  /** Subscribes to one kind of event. Returns the function that unsubscribes. */
   on<Name extends TechnicalEventName>(name: Name, listener: Listener<Name>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners);
@@ -28,6 +29,7 @@ export class TechnicalEventBus implements TechnicalEvents {
     return () => void listeners.delete(listener);
   }
 
+  /** Subscribes to all events. Returns the function that unsubscribes. */
   onAny(listener: (event: TechnicalEvent) => void): () => void {
     this.#listenersToAll.add(listener);
     return () => void this.#listenersToAll.delete(listener);
@@ -41,15 +43,15 @@ export class TechnicalEventBus implements TechnicalEvents {
     if (!this.wants(name)) return;
     const complete = { name, timestamp: this.#clock.wallMs(), ...event } as unknown as TechnicalEvent;
     for (const listener of this.#listeners.get(name) ?? [])
-      this.#tell(listener as (event: TechnicalEvent) => void, complete);
-    for (const listener of this.#listenersToAll) this.#tell(listener, complete);
+      this.#call(listener as (event: TechnicalEvent) => void, complete);
+    for (const listener of this.#listenersToAll) this.#call(listener, complete);
   }
 
-  #tell(listener: (event: TechnicalEvent) => void, event: TechnicalEvent): void {
+  #call(listener: (event: TechnicalEvent) => void, event: TechnicalEvent): void {
     try {
       listener(event);
     } catch (error) {
-      // A listener's fault is its own: delivery goes on, and the process learns of it as of any uncaught error.
+      // A listener's error must not stop the delivery. The process gets it like any uncaught error.
       queueMicrotask(() => {
         throw error;
       });

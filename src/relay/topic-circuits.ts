@@ -1,22 +1,23 @@
 import { type Admission, Circuit, type CircuitPolicy } from "../core/circuit.ts";
 
-/** Topics with an open circuit. Of more than these each event waits by itself. */
+/** Topics with an open circuit, at most. Beyond this number each failed event is held by itself. */
 const TOPIC_CIRCUITS_MAX = 1_000;
 
+/** With more failing topics than this, types are blocked even while a probe is due. */
 const FEW_TOPICS = 10;
 
 const ALL: Admission = { admits: "all" };
 
 interface TopicGuard {
   readonly circuit: Circuit;
-  /** Event types that are known to lead to the topic. */
+  /** Types of events that went to the topic. */
   readonly types: Set<string>;
 }
 
-/** The circuits of single topics. There is one for each topic that failed and was not delivered to since. */
+/** The circuits of single topics: one for each topic that failed and has not taken an event since. */
 export class TopicCircuits {
   readonly #policy: CircuitPolicy;
-  /** Several keys may be tried at a time, where one that fails does not keep the others from being delivered. */
+  /** True when a probe may try several keys at once, because one that fails does not abort the others. */
   readonly #probesTogether: boolean;
   readonly #guards = new Map<string, TopicGuard>();
 
@@ -42,7 +43,7 @@ export class TopicCircuits {
     return circuit?.admission(nowMs, this.#probesTogether ? circuit.probeKeys : 1) ?? ALL;
   }
 
-  /** The circuit of a topic that failed; null when there are too many of them. */
+  /** The circuit of a topic that failed, new if there is none; null when there are too many. */
   guard(topic: string, type: string): Circuit | null {
     const known = this.#guards.get(topic);
     if (known === undefined && this.#guards.size >= TOPIC_CIRCUITS_MAX) return null;
@@ -52,14 +53,15 @@ export class TopicCircuits {
     return guard.circuit;
   }
 
-  /** True when there was one. */
+  /** The topic takes events. True when it had a circuit. */
   close(topic: string): boolean {
     return this.#guards.size > 0 && this.#guards.delete(topic);
   }
 
   /**
-   * Types that lead to a topic which takes nothing now. A source leaves out every key that has one of them waiting, so
-   * whoever looks for a probe leaves out none, as long as few topics fail: the only key that gets through may have both.
+   * Types that go to a topic which takes nothing now. A source leaves out every key that has one of them pending. So
+   * while a probe is due and few topics fail, no type is blocked: the only key that still works may also have events of
+   * a blocked type.
    */
   blockedTypes(nowMs: number): string[] {
     const blocked: string[] = [];

@@ -5,14 +5,14 @@ import type { PipelineContext } from "./context.ts";
 import { DEFAULT_RETRY, type FailurePolicy } from "./failure-rule.ts";
 import type { Entry } from "./lane-queue.ts";
 
-/** The message that the event's route makes of it, or why there is none. */
+/** The message that the event's route makes of it, or the reason why there is none. */
 export function translate(
   { destination, events, name, routes }: PipelineContext,
   event: ClaimedEvent,
 ): Pick<Entry, "message" | "fault" | "faultError"> {
   if (event.fault !== null) return faulty(event.fault.reason);
   const route = routes.routeOf(event, destination.name);
-  if (route === undefined) return faulty(`no route takes events of type ${event.type}`);
+  if (route === undefined) return faulty(`no route matches events of type ${event.type}`);
   try {
     return {
       message: messageOf(route, event, destination.publisher.capabilities.attributePrefix),
@@ -31,7 +31,9 @@ function faulty(fault: string, faultError: unknown = null) {
   return { message: null, fault, faultError };
 }
 
-/** An event that cannot be read may lack what its route asks for; its type still says which it was. */
+/**
+ * The failure policy of an event. An unreadable event may lack what its route's conditions need; its type then decides.
+ */
 export function policyFor({ destination, routes }: PipelineContext, event: ClaimedEvent): FailurePolicy {
   const route = routes.routeOf(event, destination.name) ?? routes.routeOfType(event.type, destination.name);
   return { retry: route?.retry ?? DEFAULT_RETRY, onExhausted: route?.onExhausted ?? "park" };

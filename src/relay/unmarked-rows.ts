@@ -1,25 +1,25 @@
 import { RelayError } from "../core/errors.ts";
 import type { Unmarked } from "../core/hold.ts";
 import type { PipelineContext } from "./context.ts";
-import type { HoldBook } from "./hold-book.ts";
+import type { LaneHolds } from "./lane-holds.ts";
 import type { LaneHost } from "./lane-host.ts";
 
-/** From so many on a lane sends nothing new: whatever it sends could not be marked either. */
+/** With this many unmarked rows a lane sends nothing new: those rows could probably not be marked either. */
 const STOP_AT = 10;
 const EXAMPLES = 3;
 
 /**
- * Delivered events of one lane whose rows the source does not let anybody mark. They are held, so that nobody sends them
- * again, and the source counts as broken until all of them are marked or gone.
+ * Delivered events of one lane whose rows cannot be marked. They are held, so that no instance sends them again, and
+ * the source counts as broken until all of them are marked or gone.
  */
 export class UnmarkedRows {
   readonly #context: PipelineContext;
   readonly #lane: number;
-  readonly #holds: HoldBook;
+  readonly #holds: LaneHolds;
   readonly #host: Pick<LaneHost, "unmarked">;
   #refused: readonly string[] = [];
 
-  constructor(context: PipelineContext, lane: number, holds: HoldBook, host: Pick<LaneHost, "unmarked">) {
+  constructor(context: PipelineContext, lane: number, holds: LaneHolds, host: Pick<LaneHost, "unmarked">) {
     this.#context = context;
     this.#lane = lane;
     this.#holds = holds;
@@ -27,7 +27,7 @@ export class UnmarkedRows {
     this.review();
   }
 
-  /** True when there are so many that the lane must not send any more. */
+  /** True when there are so many that the lane must stop sending. */
   get areTooMany(): boolean {
     return this.#refused.length >= STOP_AT;
   }
@@ -41,14 +41,14 @@ export class UnmarkedRows {
       attempts: 0,
       crashes: 0,
       dueAtMs: 0,
-      silentSinceMs: null,
+      unansweredSinceMs: null,
       waitsFor: null,
     };
     for (const [id, kind] of unmarked) this.#holds.put({ id, key: null, ...rest, unmarked: kind });
     this.review();
   }
 
-  /** The holds are new: tells what is still so, or that it is over. */
+  /** Called after the holds have changed: reports the rows that are still unmarked, or that there are none left. */
   review(): void {
     const before = this.#refused.length;
     this.#refused = this.#holds.refusedMarks();
@@ -65,7 +65,7 @@ export class UnmarkedRows {
       "the update that marks them changes no row or is undone.",
       "Usual causes: a trigger on UPDATE that returns NULL or resets the column, row-level security without an UPDATE policy for the relay's role.",
       this.areTooMany ? `Lane ${this.#lane} sends nothing new until they are marked.` : "Other events are delivered.",
-      // Last, where the health can cut them off.
+      // The ids come last, because the health shows only the beginning of a long text.
       `Ids: ${examples}`,
     ];
     return new RelayError("ROW_UNMARKED", what.join(" "));

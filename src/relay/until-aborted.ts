@@ -1,4 +1,4 @@
-/** Waits for a promise, but no longer than the signal lasts; then undefined. Errors after that are nobody's. */
+/** Waits for a promise until the signal aborts, then returns undefined. Errors after that are ignored. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   if (signal.aborted) {
     promise.catch(() => undefined);

@@ -1,9 +1,9 @@
 import type { Clock } from "../core/clock.ts";
 
-/** Nobody asks why; without a reason the runtime makes up an error with a stack, each time. */
+/** The reason of the abort. No one reads it, but without one the runtime creates an error with a stack each time. */
 const WOKEN = "woken";
 
-/** A pause that can be cut short. A wake that comes between two pauses cuts the next one. */
+/** A pause that can be cut short. A wake-up between two pauses ends the next one at once, so that none is missed. */
 export class Waker {
   readonly #clock: Clock;
   #woken = false;
@@ -13,6 +13,7 @@ export class Waker {
     this.#clock = clock;
   }
 
+  /** Ends the pause in progress, or else the next one. */
   wake(): void {
     this.#woken = true;
     this.#pause?.abort(WOKEN);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout } from "node:timers/promises"; // why: one case is about a look that takes its time
+import { setTimeout } from "node:timers/promises"; // why: one case is about a run that takes its time
 import { until } from "../../test/servers/until.ts";
 import type { QueueSource, QueueStore, RunRequest } from "../ports/queue-store.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
@@ -30,33 +30,33 @@ function altered(methods: (store: QueueStore) => Partial<QueueStore>) {
   return { source, alteredSource };
 }
 
-test("D9 a store that can be watched wakes its reader at once, and is watched no longer than it is served", async () => {
+test("D9 a store that can be watched wakes its reader at once, and only while the reader runs", async () => {
   const listeners = new Set<() => void>();
   const { source, alteredSource } = altered(() => ({
-    watch: (onNews) => {
-      listeners.add(onNews);
-      return () => void listeners.delete(onNews);
+    watch: (onWakeUp) => {
+      listeners.add(onWakeUp);
+      return () => void listeners.delete(onWakeUp);
     },
   }));
   const publisher = memoryPublisher();
-  // Without the news nobody would look again before the test is over.
+  // Without a wake-up the next poll would come after the end of the test.
   const timing = { ...LEASE, pollIntervalMs: 600_000, pollBusyMs: 600_000 };
   const relay = createRelay({ sources: [alteredSource], destinations: { out: publisher }, timing, lanes: 1 });
-  const looks = { count: 0 };
+  const runs = { count: 0 };
   relay.on("RunEnded", () => {
-    looks.count += 1;
+    runs.count += 1;
   });
   await relay.start();
-  await until("the first look found nothing", () => looks.count === 1);
+  await until("the first run found nothing", () => runs.count === 1);
   assert.equal(listeners.size, 1);
   source.insert({ id: "1", type: "t", key: "k" });
-  for (const onNews of listeners) onNews();
+  for (const onWakeUp of listeners) onWakeUp();
   await publisher.arrived(1);
   await relay.stop();
   assert.equal(listeners.size, 0);
 });
 
-test("D9 a run's request tells which events are in flight at the moment of asking", async () => {
+test("D9 a run's request knows which events are in flight at the moment of the call", async () => {
   const requests: RunRequest[] = [];
   const { source, alteredSource } = altered((store) => ({
     begin: (request) => {
@@ -81,21 +81,21 @@ test("D9 a run's request tells which events are in flight at the moment of askin
   await until("it is settled", () => source.delivered().length === 1 && isInFlight() === false);
 });
 
-test("A3 a look at the source that began before a key was free again does not end a drain", async () => {
+test("A3 a run that began before a key was free again does not end a drain", async () => {
   const { promise: answer, resolve: release } = Promise.withResolvers<void>();
-  const looks = { begun: 0 };
+  const runs = { begun: 0 };
   const listeners = new Set<() => void>();
-  // The second look sees the source as it was when it began, and answers late.
+  // The second run returns the source as it was when it began, and answers late.
   const { source, alteredSource } = altered((store) => ({
-    watch: (onNews) => {
-      listeners.add(onNews);
-      return () => void listeners.delete(onNews);
+    watch: (onWakeUp) => {
+      listeners.add(onWakeUp);
+      return () => void listeners.delete(onWakeUp);
     },
     begin: async (request) => {
-      looks.begun += 1;
-      if (looks.begun === 3) await setTimeout(50); // why: a drain that believes the second look ends meanwhile
+      runs.begun += 1;
+      if (runs.begun === 3) await setTimeout(50); // why: a drain that trusts the second run ends in the meantime
       const run = await store.begin(request);
-      if (looks.begun !== 2) return run;
+      if (runs.begun !== 2) return run;
       const page = await run.next(100, 1_000_000);
       await answer;
       const pages = [page, []];
@@ -104,7 +104,7 @@ test("A3 a look at the source that began before a key was free again does not en
   }));
   const publisher = memoryPublisher();
   publisher.respond(async ({ event }) => {
-    if (event.id === "1") await until("the second look has begun", () => looks.begun === 2);
+    if (event.id === "1") await until("the second run has begun", () => runs.begun === 2);
     return { kind: "delivered" };
   });
   const timing = { ...LEASE, pollIntervalMs: 600_000, pollBusyMs: 1 };
@@ -112,7 +112,7 @@ test("A3 a look at the source that began before a key was free again does not en
   relay.on("BatchSettled", () => {
     if (source.delivered().length !== 1) return;
     source.insert({ id: "2", type: "t", key: "k" });
-    for (const onNews of listeners) onNews();
+    for (const onWakeUp of listeners) onWakeUp();
     release();
   });
   source.insert({ id: "1", type: "t", key: "k" });
@@ -122,4 +122,33 @@ test("A3 a look at the source that began before a key was free again does not en
     source.delivered().map(({ id }) => id),
     ["1", "2"],
   );
+});
+
+test("A18 a relay tells each look for events with its time, and each look at the lanes without one", async () => {
+  const source = memorySource();
+  const publisher = memoryPublisher();
+  const timing = { ...LEASE, pollIntervalMs: 10, balanceMs: 10 };
+  await using relay = createRelay({ sources: [source], destinations: { out: publisher }, timing, lanes: 1 });
+  const told: (number | null)[] = [];
+  relay.on("SourceAnswered", ({ pollMs }) => told.push(pollMs));
+  await relay.start();
+  await until("both were told", () => told.includes(null) && told.some((ms) => ms !== null));
+  assert.ok(told.every((ms) => ms === null || ms >= 0));
+});
+
+test("A18 what fails is no answer", async () => {
+  const { alteredSource } = altered(() => ({
+    begin: () => Promise.reject(new Error("no connection")),
+    probe: () => Promise.reject(new Error("no connection")),
+  }));
+  const publisher = memoryPublisher();
+  const timing = { ...LEASE, pollIntervalMs: 10, backoffInitialMs: 10 };
+  await using relay = createRelay({ sources: [alteredSource], destinations: { out: publisher }, timing, lanes: 1 });
+  const looks: number[] = [];
+  const broken: string[] = [];
+  relay.on("SourceAnswered", ({ pollMs }) => pollMs !== null && looks.push(pollMs));
+  relay.on("SourceBroken", ({ code }) => broken.push(code));
+  await relay.start();
+  await until("it was told as broken", () => broken.length > 1);
+  assert.deepEqual(looks, []);
 });

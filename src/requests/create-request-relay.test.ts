@@ -55,11 +55,11 @@ test("E1 E5 E9 a relay in a process of one's own: many contexts, drained once, t
   await until("the live one is there", async () => (await waiting("pay.out")) === 2);
   await relay.stop();
   const again = createRequestRelay(options);
-  assert.deepEqual(await again.drain(), { dead: 0, elsewhere: [] }, "nobody has the lease any more");
+  assert.deepEqual(await again.drain(), { dead: 0, elsewhere: [] }, "the lease is released");
   assert.deepEqual(heard.sort(), ["mail 1", "pay.out 1", "pay.out 2"]);
 });
 
-test("E1 E5 a log that is away is told, and gone on with from the checkpoint once it is back", async () => {
+test("E1 E5 an unreachable log is reported, and reading continues from the checkpoint once it is back", async () => {
   const log = memoryEventLog();
   const states: string[] = [];
   const listener = {
@@ -78,7 +78,7 @@ test("E1 E5 a log that is away is told, and gone on with from the checkpoint onc
   assert.equal(states.at(-1), "stopped");
 });
 
-test("E2 E3 one that cannot become a job is counted and kept, and the others go on", async () => {
+test("E2 E3 one that cannot become a job is counted and kept, and the others continue", async () => {
   const log = memoryEventLog();
   await log.append("desk.call.request-core-1", null, [
     created("1", { intent: "outbox", tenant: "a{b}" }),

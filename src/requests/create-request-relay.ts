@@ -5,40 +5,43 @@ import type { RequestListener } from "./request-listener.ts";
 import { EXECUTE_REQUEST, requestContext } from "./request-names.ts";
 import { RequestRelay } from "./request-relay.ts";
 
+/** Options of `createRequestRelay`. */
 export interface RequestRelayOptions {
   readonly log: EventLog;
   readonly queue: RequestQueue;
-  /** `<context>.<aggregate>` each; the others are theirs alone. */
+  /** `<context>.<aggregate>` each, or an object with settings of that context alone. */
   readonly contexts: readonly (string | RequestContextOptions)[];
-  /** Ends of event types that ask for a job even without `intent: "outbox"`. */
+  /** Event types with one of these suffixes request a job even without `intent: "outbox"`. */
   readonly suffixes?: readonly string[];
-  /** Where whoever never dispatched begins. Default: beginning. */
+  /** Where a context starts that has no checkpoint yet. Default: beginning. */
   readonly start?: "beginning" | "now";
-  /** Of all processes that serve the same contexts, each has a name of its own. Default: a random one. */
+  /** Identifies this process; unique among the processes that serve the same contexts. Default: a random UUID. */
   readonly owner?: string;
-  /** How long after the end of one process another one takes its contexts. Default: 10,000. */
+  /** How long after a process dies another one takes over its contexts. Default: 10,000. */
   readonly leaseMs?: number;
-  /** Hears what is dispatched, skipped and dead, and how each context stands. */
+  /** Called for each dispatched, skipped and dead event, and when the state of a context changes. */
   readonly listener?: Partial<RequestListener>;
 }
 
+/** Settings of one context. */
 export interface RequestContextOptions {
   readonly name: string;
-  /** Of keys and metrics. Default: the name. */
+  /** Prefix of the Redis keys and label of the metrics. Default: the name. */
   readonly namespace?: string;
   /** Default: the name. */
   readonly queue?: string;
   readonly jobName?: string;
-  /** How long it is remembered that an event was dispatched. Default: 30 days. */
+  /** How long the marker of a dispatched event is kept; it prevents a second job. Default: 30 days. */
   readonly markerMs?: number;
 }
 
+/** A request relay that the caller starts and stops. */
 export interface RunningRequestRelay {
   /** Dispatches until stopped. */
   start(): void;
-  /** Dispatches what is there, but for contexts that another process has. Rejects with the first trouble. */
+  /** Dispatches all events up to now, except for contexts that another process owns. Rejects with the first error. */
   drain(): Promise<{ readonly dead: number; readonly elsewhere: readonly string[] }>;
-  /** Hands the contexts over; log and queue stay open, they are the caller's. */
+  /** Releases the contexts. The log and the queue stay open; the caller owns them. */
   stop(): Promise<void>;
 }
 
@@ -46,7 +49,7 @@ const DAY_MS = 86_400_000;
 const LEASE_MS = 10_000;
 const nothing = () => {};
 
-/** A request relay inside a process of your own, one or many contexts. Throws CONFIG_INVALID. */
+/** Runs a request relay for one or many contexts inside your own process. Throws CONFIG_INVALID. */
 export function createRequestRelay(options: RequestRelayOptions): RunningRequestRelay {
   const {
     contexts,

@@ -1,14 +1,15 @@
 import type { LoggedEvent } from "../ports/event-log.ts";
 
+/** The value of `metadata.intent` by which an event requests a job. */
 export const OUTBOX_INTENT = "outbox";
 
-/** Which events ask for a job. */
+/** Which events request a job. */
 export interface RequestFilter {
-  /** Ends of types that ask by themselves, without a version: `Created` takes `PayoutCreated` and `PayoutCreated.v2`. */
+  /** Type suffixes that request a job, without a version: `Created` matches `PayoutCreated` and `PayoutCreated.v2`. */
   readonly suffixes: readonly string[];
 }
 
-/** By what the event says of itself; null when its metadata cannot be read and its type does not tell. */
+/** Whether the event requests a job; null when its metadata cannot be read and its type does not match a suffix. */
 export function asksForJob({ metadata, type }: LoggedEvent, { suffixes }: RequestFilter): boolean | null {
   if (metadata?.intent === OUTBOX_INTENT) return true;
   const name = type.replace(/\.v\d+$/i, "");

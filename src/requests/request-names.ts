@@ -1,52 +1,54 @@
 import { RelayError } from "../core/errors.ts";
-
-/** One bounded context's requests: where they are written, and under which names their traces are kept. */
-export interface RequestContext {
-  readonly context: string;
-  readonly aggregate: string;
-  /** Of the keys in Redis and of the metrics. */
-  readonly namespace: string;
-}
+import type { RequestContext } from "../ports/request-queue.ts";
 
 const NAME = /^[A-Za-z0-9_]+(?:[-.][A-Za-z0-9_]+)*$/;
 
-/** From `<context>.<aggregate>`; what stands behind the last dot is the aggregate. Throws CONFIG_INVALID. */
+/** Parses `<context>.<aggregate>`; the part after the last dot is the aggregate. Throws CONFIG_INVALID. */
 export function requestContext(name: string, namespace: string = name): RequestContext {
   const [, context, aggregate] = /^(.+)\.([^.]+)$/.exec(name) ?? [];
   if (context === undefined || aggregate === undefined || !NAME.test(name)) {
     throw new RelayError(
       "CONFIG_INVALID",
-      `${JSON.stringify(name)} is no <context>.<aggregate>, as in payment.payout.`,
+      `${JSON.stringify(name)} is not of the form <context>.<aggregate>, as in payment.payout.`,
     );
   }
   if (!/^[^\s{}]{1,100}$/.test(namespace)) {
-    throw new RelayError("CONFIG_INVALID", `The namespace ${JSON.stringify(namespace)} has a space or a brace.`);
+    throw new RelayError(
+      "CONFIG_INVALID",
+      `The namespace ${JSON.stringify(namespace)} contains a space or a brace, or is longer than 100 characters.`,
+    );
   }
   return { context, aggregate, namespace };
 }
 
+/** `<context>.<aggregate>`. */
 export const contextName = ({ context, aggregate }: RequestContext) => `${context}.${aggregate}`;
 
 /** The subscription group, and the name of its checkpoint. */
 export const checkpointName = (context: RequestContext) => `${contextName(context)}.relay.checkpoint`;
 
-/** What the names of all request streams of the context begin with. Up to its dash it is their category. */
+/** The prefix of the context's request streams. Without its dash it is their category. */
 export const streamPrefix = (context: RequestContext) => `${contextName(context)}.request-`;
 
+/** The stream of one request. */
 export const streamOf = (context: RequestContext, tenant: string, requestId: string) =>
   `${streamPrefix(context)}${tenant}-${requestId}`;
 
-/** There from the moment at which the event's job is. The braces are literal: a hash tag. */
+/**
+ * The marker key of a dispatched event: it exists as soon as the job does. The braces are literal, a Redis hash tag.
+ */
 export const dispatchedKey = ({ namespace }: RequestContext, tenant: string, eventId: string) =>
   `${namespace}:v1:{${tenant}}:dispatched:${eventId}`;
 
+/** The key of the lock under which a worker executes a request. */
 export const executeLockKey = ({ namespace }: RequestContext, tenant: string, requestId: string) =>
   `${namespace}:v1:{${tenant}}:execute-lock:${requestId}`;
 
-/** What a worker finds in `job.data`: a reference and nothing else. */
+/** `job.data` of a request job: a reference and nothing else, so that Redis holds no business data. */
 export interface RequestReference {
   readonly tenant: string;
   readonly requestId: string;
 }
 
+/** The default job name. */
 export const EXECUTE_REQUEST = "execute-request";

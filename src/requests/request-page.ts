@@ -4,12 +4,12 @@ import { asksForJob, type RequestFilter } from "./request-filter.ts";
 import type { SkipReason } from "./request-listener.ts";
 import { referenceOf } from "./request-reference.ts";
 
-interface Asked {
+interface JobRequest {
   readonly event: LoggedEvent;
   readonly job: RequestJob;
 }
 
-interface Buried {
+interface DeadEvent {
   readonly event: LoggedEvent;
   readonly dead: DeadRequest;
 }
@@ -20,14 +20,14 @@ interface Skipped {
   readonly link?: string;
 }
 
-/** A page of the log, sorted by what becomes of its items. */
+/** A page of the log, sorted by what happens to its items. */
 export interface SortedPage {
-  readonly asked: readonly Asked[];
-  readonly buried: readonly Buried[];
+  readonly requested: readonly JobRequest[];
+  readonly deadEvents: readonly DeadEvent[];
   readonly skipped: readonly Skipped[];
-  /** Null when the page holds no place of the log. */
+  /** Null when the page holds no log position. */
   readonly position: string | null;
-  /** Nothing more at present, behind the last item. */
+  /** The last item is the current end of the log. */
   readonly isCaughtUp: boolean;
   readonly newestMs: number | null;
 }
@@ -35,14 +35,15 @@ export interface SortedPage {
 interface Sorting {
   readonly group: RequestGroup;
   readonly filter: RequestFilter;
-  /** Older events are passed over. */
+  /** Older events are skipped. */
   readonly sinceMs: number;
   readonly nowMs: number;
 }
 
+/** Decides for each item whether it becomes a job, a dead event or is skipped. */
 export function sortPage(page: readonly LogItem[], { filter, group, nowMs, sinceMs }: Sorting): SortedPage {
-  const asked: Asked[] = [];
-  const buried: Buried[] = [];
+  const requested: JobRequest[] = [];
+  const deadEvents: DeadEvent[] = [];
   const skipped: Skipped[] = [];
   let position: string | null = null;
   let newestMs: number | null = null;
@@ -57,13 +58,13 @@ export function sortPage(page: readonly LogItem[], { filter, group, nowMs, since
     if (event.createdMs < sinceMs) skipped.push({ event, reason: "before the start" });
     else if (asks === false) skipped.push({ event, reason: "not an intent" });
     else {
-      const unread = { fault: "its metadata is no JSON object, so nobody knows whether it asks for a job" };
+      const unread = { fault: "its metadata is not a JSON object, so it is unknown whether it requests a job" };
       const referenced = asks === null ? unread : referenceOf(event, group, nowMs);
-      if ("job" in referenced) asked.push({ event, job: referenced.job });
-      else buried.push({ event, dead: deadOf(event, item.position, referenced.fault, nowMs) });
+      if ("job" in referenced) requested.push({ event, job: referenced.job });
+      else deadEvents.push({ event, dead: deadOf(event, item.position, referenced.fault, nowMs) });
     }
   }
-  return { asked, buried, skipped, position, isCaughtUp: page.at(-1)?.kind === "caught up", newestMs };
+  return { requested, deadEvents, skipped, position, isCaughtUp: page.at(-1)?.kind === "caught up", newestMs };
 }
 
 function deadOf(

@@ -5,7 +5,7 @@ import { readAhead } from "./request-pages.ts";
 
 const pageAt = (position: number): LogItem[] => [{ kind: "passed", position: String(position) }];
 
-/** So many pages, then an error; `read` tells which have been asked for. */
+/** This many pages, then an error; `read` lists which were requested. */
 function pagesUntil(count: number, read: number[]) {
   return (async function* () {
     for (let number = 1; number <= count; number += 1) {
@@ -21,12 +21,12 @@ test("E1 the next page is read when there is time or it is asked for, in order, 
   const taken: string[] = [];
   const over = new AbortController();
   const all = async () => {
-    for await (const { page, readOn } of readAhead(pagesUntil(3, read), over)) {
+    for await (const { page, prefetch } of readAhead(pagesUntil(3, read), over)) {
       const number = Number((page[0] as { readonly position: string }).position);
       assert.equal(read.at(-1), number, "nothing is read ahead by itself");
       if (number === 2) {
-        readOn();
-        readOn();
+        prefetch();
+        prefetch();
         assert.deepEqual(read, [1, 2, 3], "one page ahead and no more");
       }
       taken.push(String(number));
@@ -37,7 +37,7 @@ test("E1 the next page is read when there is time or it is asked for, in order, 
   assert.ok(over.signal.aborted);
 });
 
-test("E1 who stops while a page is waited for in vain ends the reading, and no error of it gets lost in the process", async () => {
+test("E1 a consumer that stops while it waits for a page ends the reading, and no error is left unhandled", async () => {
   const over = new AbortController();
   let isClosed = false;
   const pages = (async function* () {
@@ -49,8 +49,8 @@ test("E1 who stops while a page is waited for in vain ends the reading, and no e
       isClosed = true;
     }
   })();
-  for await (const { readOn } of readAhead(pages, over)) {
-    readOn();
+  for await (const { prefetch } of readAhead(pages, over)) {
+    prefetch();
     break;
   }
   assert.ok(isClosed);

@@ -2,13 +2,14 @@ import type { LogItem } from "../ports/event-log.ts";
 
 interface PageAhead {
   readonly page: readonly LogItem[];
-  /** From now on there is time to read the next one; by itself it is read when it is asked for. */
-  readonly readOn: () => void;
+  /** Starts reading the next page early; otherwise it is read when it is requested. */
+  readonly prefetch: () => void;
 }
 
 /**
- * One page after the other, each read when there is time for it. A log that may not read further on yet leaves the
- * process to whatever else has to be done. Aborts `read` in the end: the page that is being read may never come.
+ * Yields one page after another. Reading ahead starts only when the consumer calls `prefetch`, so that it does not
+ * compete with a dispatch that is being written. Aborts `read` at the end, because a page that is being read may never
+ * arrive.
  */
 export async function* readAhead(
   pages: AsyncIterable<readonly LogItem[]>,
@@ -16,18 +17,19 @@ export async function* readAhead(
 ): AsyncGenerator<PageAhead> {
   const iterator = pages[Symbol.asyncIterator]();
   let next: ReturnType<typeof iterator.next> | null = null;
-  const readOn = () => {
+  const prefetch = () => {
     next ??= iterator.next();
-    // Whoever takes the page sees the error, and it may be that nobody does.
+    // The consumer of the page gets the error. Without this handler an error of a page that is never consumed would end
+    // the process.
     next.catch(() => {});
     return next;
   };
   try {
     for (;;) {
-      const { done, value: page } = await readOn();
+      const { done, value: page } = await prefetch();
       next = null;
       if (done) return;
-      yield { page, readOn };
+      yield { page, prefetch };
     }
   } finally {
     read.abort();

@@ -1,28 +1,30 @@
 import type { LoggedEvent } from "../ports/event-log.ts";
-import type { RequestJob } from "../ports/request-queue.ts";
-import { type RequestContext, streamPrefix } from "./request-names.ts";
+import type { RequestContext, RequestJob } from "../ports/request-queue.ts";
+import { streamPrefix } from "./request-names.ts";
 
 const TEXT_LENGTH_MAX = 256;
 
 type Referenced = { readonly job: RequestJob } | { readonly fault: string };
 
-/** The job that an event asks for: a reference, and nothing of what the event says. */
+/** The job that an event requests: a reference without any of the event's data. */
 export function referenceOf(event: LoggedEvent, context: RequestContext, nowMs: number): Referenced {
   const { data, id: eventId, metadata, stream } = event;
   const id = fieldOf(data, "id");
-  if (!isIdentifier(id)) return { fault: `its data has no id of a request: ${described(id)}` };
+  if (!isIdentifier(id)) return { fault: `its data has no valid request id: ${described(id)}` };
   const requestId = String(id);
   const tenant = metadata?.tenant ?? tenantIn(stream, requestId, context);
   if (!isIdentifier(tenant))
-    return { fault: `neither its metadata nor its stream names a tenant: ${described(tenant)}` };
-  if (/[{}]/.test(String(tenant))) return { fault: "the name of its tenant has a brace" };
+    return { fault: `neither its metadata nor its stream name has a valid tenant: ${described(tenant)}` };
+  if (/[{}]/.test(String(tenant))) return { fault: "its tenant contains a brace" };
   const notBefore = metadata?.notBefore;
   const dueMs = notBefore === undefined || notBefore === null ? nowMs : Date.parse(String(notBefore));
-  if (Number.isNaN(dueMs)) return { fault: `notBefore is no time: ${described(notBefore)}` };
+  if (Number.isNaN(dueMs)) return { fault: `notBefore is not a valid time: ${described(notBefore)}` };
   return { job: { eventId, tenant: String(tenant), requestId, delayMs: Math.max(0, dueMs - nowMs) } };
 }
 
-/** From `<context>.<aggregate>.request-{tenant}-{requestId}`; either part may have dashes, so the id has to be known. */
+/**
+ * Parses `<context>.<aggregate>.request-{tenant}-{requestId}`. Both parts may contain dashes, so the id must be known.
+ */
 function tenantIn(stream: string, requestId: string, context: RequestContext): string | undefined {
   const prefix = streamPrefix(context);
   const end = `-${requestId}`;
@@ -41,9 +43,9 @@ function isIdentifier(value: unknown): value is string | number {
   return typeof value === "string" && value !== "" && value.length <= TEXT_LENGTH_MAX && value.isWellFormed();
 }
 
-/** Its kind, never its value: nobody knows what stands where an id should. */
+/** Describes the kind, never the value: anything, also a secret, may be in the place of an id. */
 function described(value: unknown): string {
-  if (value === undefined) return "nothing is there";
+  if (value === undefined) return "it is missing";
   if (value === null) return "it is null";
-  return `it is ${Array.isArray(value) ? "a list" : `a ${typeof value}`} of no use`;
+  return `it is ${Array.isArray(value) ? "a list" : `an unusable ${typeof value}`}`;
 }

@@ -17,7 +17,7 @@ class Stage implements AsyncDisposable {
   readonly log = memoryEventLog();
   readonly turns: string[] = [];
   readonly copies = { reads: 0, writes: 0 };
-  /** What the queue says to whoever gets the lease, and to whoever asks later. */
+  /** The position returned with the lease, and the one returned later. */
   stored: { leased: string | null; now: string | null } = { leased: null, now: null };
   isTaken = false;
   copied: string | null = null;

@@ -1,3 +1,4 @@
+import { Backoff } from "../core/backoff.ts";
 import type { Clock, Random } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { EventLog, LogItem, LogStart } from "../ports/event-log.ts";
@@ -8,7 +9,7 @@ import { contextName, streamPrefix } from "./request-names.ts";
 import { type SortedPage, sortPage } from "./request-page.ts";
 import { readAhead } from "./request-pages.ts";
 
-/** A second copy of the position, in another place than the queue's. Throws FENCED when somebody else writes it. */
+/** A second copy of the position outside the queue's Redis. Throws FENCED when another owner writes it. */
 export interface PositionCopy {
   read(group: RequestGroup): Promise<string | null>;
   write(group: RequestGroup, position: string): Promise<void>;
@@ -19,11 +20,11 @@ interface RequestRelayOptions {
   readonly log: EventLog;
   readonly queue: RequestQueue;
   readonly filter: RequestFilter;
-  /** Where whoever never dispatched begins. */
+  /** Where a context starts that has no checkpoint yet. */
   readonly start: "beginning" | "now";
-  /** Older events are passed over; 0 for none. */
+  /** Older events are skipped; 0 skips none. */
   readonly sinceMs: number;
-  /** Null when the position is kept in the queue alone. */
+  /** Null when only the queue keeps the position. */
   readonly copy: PositionCopy | null;
   readonly owner: string;
   readonly leaseMs: number;
@@ -34,27 +35,27 @@ interface RequestRelayOptions {
 
 interface Drained {
   readonly dead: number;
-  /** Another process dispatches for this context, so nothing was done here. */
+  /** Another process owns this context, so nothing was done here. */
   readonly isElsewhere: boolean;
 }
 
 const PAGE_MAX = 1_000;
-/** Positions of pages without a job are written at most so often; whoever restarts reads those events again. */
+/** The minimum time between two writes of a position without a job. After a restart those events are read again. */
 const QUIET_WRITE_MS = 1_000;
-/** What was done with a page is told while the next one is on its way; without a next one, so long after it. */
-const TELL_MS = 100;
-const PAUSE_MS = { first: 100, last: 10_000 };
-/** Beyond it something is wrong with the events, not with one of them. */
+/** Listeners are called while the next page is being written, or after this delay if there is no next page. */
+const REPORT_DELAY_MS = 100;
+const PAUSE_MS = { firstMs: 100, lastMs: 10_000 };
+/** Beyond this number the fault lies with the writer of the events and not with single events. */
 const DEAD_MAX = 10_000;
 const RENEWALS_PER_LEASE = 3;
-const PATIENCE_LEASES = 1.5;
+const TAKEOVER_LEASES = 1.5;
 
-/** Trouble that goes away by itself at no time. */
+/** Errors that no retry resolves. */
 const HALTS = ["QUEUE_FORGOT", "LOG_LOST", "EVENT_UNREADABLE", "CONFIG_INVALID"] as const;
 
 /**
- * The relay of one context: reads the log from where the queue says, and dispatches a job for every event that asks
- * for one. All that it knows stands in the queue, so it may end at any moment.
+ * The relay of one context: reads the log from the position stored in the queue and dispatches a job for every event
+ * that requests one. All of its state is in the queue, so it may stop at any moment.
  */
 export class RequestRelay {
   readonly #options: RequestRelayOptions;
@@ -64,71 +65,73 @@ export class RequestRelay {
   #copiedMs = Number.NEGATIVE_INFINITY;
   #deadCount = 0;
   #isElsewhere = false;
-  #untold: (() => void) | null = null;
+  #unreported: (() => void) | null = null;
 
   constructor(options: RequestRelayOptions) {
     this.#options = options;
   }
 
-  /** Until the signal aborts, or until a person has to help. Never rejects. */
+  /** Runs until the signal aborts or an operator must act. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#live(signal, false);
+    await this.#runLoop(signal, false);
   }
 
-  /** Dispatches what is there. Rejects with the first trouble. */
+  /** Dispatches all events up to now. Rejects with the first error. */
   async drain(signal: AbortSignal): Promise<Drained> {
-    await this.#live(signal, true);
+    await this.#runLoop(signal, true);
     return { dead: this.#deadCount, isElsewhere: this.#isElsewhere };
   }
 
-  async #live(signal: AbortSignal, once: boolean): Promise<void> {
+  async #runLoop(signal: AbortSignal, once: boolean): Promise<void> {
     const { clock, group, leaseMs, owner, queue, random } = this.#options;
-    let pauseMs = PAUSE_MS.first;
+    const backoff = new Backoff(PAUSE_MS);
     const startedMs = clock.monotonicMs();
-    this.#turn("starting");
+    this.#setState("starting");
     while (!signal.aborted) {
       try {
         const lease = await queue.acquire(group, owner, leaseMs);
-        // Whoever died a moment ago is taken for living until its lease is over.
-        this.#isElsewhere = lease === null && clock.monotonicMs() - startedMs > PATIENCE_LEASES * leaseMs;
+        // An owner that has just died still holds its lease, so wait for its expiry before reporting another owner.
+        this.#isElsewhere = lease === null && clock.monotonicMs() - startedMs > TAKEOVER_LEASES * leaseMs;
         if (once && this.#isElsewhere) break;
         if (lease === null) {
-          // So that it is noticed when the queue has forgotten it by the time that it is this one's turn.
+          // Remember the position, to detect a queue that has lost it by the time this process gets the lease.
           this.#position = (await queue.position(group)) ?? this.#position;
-          this.#turn("standby");
+          this.#setState("standby");
           await clock.sleep(leaseMs / RENEWALS_PER_LEASE, signal);
           continue;
         }
-        const isDone = await this.#serve(lease, signal, once, () => {
-          pauseMs = PAUSE_MS.first;
-        });
+        const isDone = await this.#dispatchUnderLease(lease, signal, once, () => backoff.reset());
         if (isDone) break;
       } catch (error) {
         const isFinal = HALTS.some((code) => isRelayError(error, code));
         const code = isRelayError(error) ? error.code : "LOG_UNREACHABLE";
-        this.#turn(isFinal ? "halted" : "broken", { code, reason: reasonOf(error) });
+        this.#setState(isFinal ? "halted" : "broken", { code, reason: reasonOf(error) });
         if (once) throw error;
         if (isFinal) return;
-        await clock.sleep(pauseMs * (0.5 + random.next()), signal);
-        pauseMs = Math.min(PAUSE_MS.last, pauseMs * 2);
+        await clock.sleep(backoff.nextMs() * (0.5 + random.next()), signal);
       }
     }
-    this.#turn("stopped");
+    this.#setState("stopped");
   }
 
-  /** True when all was to be dispatched once, and is. */
-  async #serve(lease: RequestLease, signal: AbortSignal, once: boolean, works: () => void): Promise<boolean> {
+  /** True when the signal aborted, or, with `once`, when everything is dispatched. */
+  async #dispatchUnderLease(
+    lease: RequestLease,
+    signal: AbortSignal,
+    once: boolean,
+    works: () => void,
+  ): Promise<boolean> {
     const { group, log, queue } = this.#options;
     const over = new AbortController();
-    const heartbeat = this.#beat(lease, over);
+    const heartbeat = this.#renewLoop(lease, over);
     try {
       const from = await this.#startOf(lease);
-      this.#turn("running");
+      this.#setState("running");
       const read = new AbortController();
       const either = AbortSignal.any([signal, over.signal, read.signal]);
       const pages = log.subscribe({ streamPrefix: streamPrefix(group), from, pageMax: PAGE_MAX, signal: either });
-      for await (const { page, readOn } of readAhead(pages, read)) {
-        const isCaughtUp = await this.#take(page, lease, readOn);
+      for await (const { page, prefetch } of readAhead(pages, read)) {
+        const isCaughtUp = await this.#processPage(page, lease, prefetch);
         works();
         if (once && isCaughtUp) break;
       }
@@ -136,7 +139,7 @@ export class RequestRelay {
       await this.#flush(lease);
       return true;
     } finally {
-      this.#tell();
+      this.#reportDispatched();
       over.abort();
       await heartbeat;
       await queue.release(group, lease).catch(() => {});
@@ -145,33 +148,33 @@ export class RequestRelay {
 
   async #startOf({ position }: RequestLease): Promise<LogStart> {
     const { copy, group, queue, start } = this.#options;
-    // Read in any case: whoever takes over writes it behind the former one.
+    // Always read the copy: a new owner writes it after the former owner.
     const copied = (await copy?.read(group)) ?? null;
     if (position === null && (this.#position ?? copied) !== null) {
-      // Whoever froze since it got the lease sees what others have written meanwhile.
+      // A process that froze after it got the lease sees the position that others have written since.
       const isLate = (await queue.position(group)) !== null;
       if (isLate) throw new RelayError("FENCED", `Another relay dispatches for ${contextName(group)} now.`);
       throw new RelayError(
         "QUEUE_FORGOT",
-        `Redis knows nothing of ${contextName(group)} any more, which it did before.`,
+        `Redis has lost the position of ${contextName(group)}, which it had before.`,
       );
     }
     this.#position = position;
     this.#unwritten = null;
     if (position === null) return start;
-    // As a person wished it.
+    // An operator has set it by `requests seek`.
     return position === "beginning" || position === "now" ? position : { after: position };
   }
 
-  async #take(page: readonly LogItem[], lease: RequestLease, readOn: () => void): Promise<boolean> {
+  async #processPage(page: readonly LogItem[], lease: RequestLease, prefetch: () => void): Promise<boolean> {
     const { clock, filter, group, listener, sinceMs } = this.#options;
     const nowMs = clock.wallMs();
     const sorted = sortPage(page, { group, filter, sinceMs, nowMs });
     if (sorted.position !== null) this.#unwritten = sorted.position;
-    const hasWork = sorted.asked.length > 0 || sorted.buried.length > 0;
+    const hasWork = sorted.requested.length > 0 || sorted.deadEvents.length > 0;
     const isQuiet = clock.monotonicMs() - this.#writtenMs < QUIET_WRITE_MS;
-    if (hasWork) await this.#dispatch(sorted, lease, readOn);
-    else if (!isQuiet || sorted.isCaughtUp) await this.#dispatch({ asked: [], buried: [] }, lease);
+    if (hasWork) await this.#dispatch(sorted, lease, prefetch);
+    else if (!isQuiet || sorted.isCaughtUp) await this.#dispatch({ requested: [], deadEvents: [] }, lease);
     for (const { event, link, reason } of sorted.skipped) listener.skipped(group, event, reason, link);
     if (sorted.isCaughtUp) listener.lag(group, 0);
     else if (sorted.newestMs !== null) listener.lag(group, Math.max(0, nowMs - sorted.newestMs));
@@ -179,47 +182,47 @@ export class RequestRelay {
   }
 
   async #dispatch(
-    { asked, buried }: Pick<SortedPage, "asked" | "buried">,
+    { requested, deadEvents }: Pick<SortedPage, "requested" | "deadEvents">,
     lease: RequestLease,
-    readOn: () => void = () => {},
+    prefetch: () => void = () => {},
   ): Promise<void> {
     const { clock, group, listener, queue } = this.#options;
     const position = this.#unwritten;
     if (position === null) return;
-    const jobs = asked.map(({ job }) => job);
-    const dead = buried.map((it) => it.dead);
+    const jobs = requested.map(({ job }) => job);
+    const dead = deadEvents.map((it) => it.dead);
     const batch = { jobs, dead, after: this.#position, position };
     const { deadCount, isNew } = await queue.dispatch(group, lease, batch, () => {
-      readOn();
-      this.#tell();
+      prefetch();
+      this.#reportDispatched();
     });
-    this.#tell();
+    this.#reportDispatched();
     this.#position = position;
     this.#unwritten = null;
     this.#writtenMs = clock.monotonicMs();
-    this.#untold = () => {
-      for (const [index, { event, job }] of asked.entries()) {
+    this.#unreported = () => {
+      for (const [index, { event, job }] of requested.entries()) {
         if (isNew[index]) listener.dispatched(group, event, job);
         else listener.skipped(group, event, "already dispatched");
       }
-      for (const it of buried) listener.died(group, it.event, it.dead);
+      for (const it of deadEvents) listener.died(group, it.event, it.dead);
     };
-    // Places without an event are items too, so that even a full page may have fewer jobs.
-    if (jobs.length < PAGE_MAX / 2) this.#tell();
-    else void clock.sleep(TELL_MS).then(() => this.#tell());
+    // Positions without an event are items too, so even a full page may hold few jobs.
+    if (jobs.length < PAGE_MAX / 2) this.#reportDispatched();
+    else void clock.sleep(REPORT_DELAY_MS).then(() => this.#reportDispatched());
     await this.#copy(position);
     if (deadCount !== null) this.#deadCount = deadCount;
     if (this.#deadCount >= DEAD_MAX) throw tooManyDead(group, this.#deadCount);
   }
 
-  #tell(): void {
-    const tell = this.#untold;
-    this.#untold = null;
-    tell?.();
+  #reportDispatched(): void {
+    const report = this.#unreported;
+    this.#unreported = null;
+    report?.();
   }
 
   async #flush(lease: RequestLease): Promise<void> {
-    if (this.#unwritten !== null) await this.#dispatch({ asked: [], buried: [] }, lease);
+    if (this.#unwritten !== null) await this.#dispatch({ requested: [], deadEvents: [] }, lease);
     if (this.#position !== null) await this.#copy(this.#position, true);
   }
 
@@ -230,8 +233,8 @@ export class RequestRelay {
     this.#copiedMs = clock.monotonicMs();
   }
 
-  /** Every write is fenced by the lease itself: this only keeps others from taking it. */
-  async #beat(lease: RequestLease, over: AbortController): Promise<void> {
+  /** Every write is fenced by the lease itself; renewal only keeps other processes from taking it. */
+  async #renewLoop(lease: RequestLease, over: AbortController): Promise<void> {
     const { clock, group, leaseMs, queue } = this.#options;
     let renewedMs = clock.monotonicMs();
     while (!over.signal.aborted) {
@@ -247,7 +250,7 @@ export class RequestRelay {
     }
   }
 
-  #turn(state: RequestState, why: Parameters<RequestListener["turned"]>[2] = null): void {
+  #setState(state: RequestState, why: Parameters<RequestListener["turned"]>[2] = null): void {
     this.#options.listener.turned(this.#options.group, state, why);
   }
 }
@@ -255,6 +258,6 @@ export class RequestRelay {
 function tooManyDead(group: RequestGroup, count: number): RelayError {
   return new RelayError(
     "EVENT_UNREADABLE",
-    `${count} events of ${contextName(group)} ask for a job and cannot become one: correct whoever writes them, then \`outbox-relay requests replay\` or \`discard\` them.`,
+    `${count} events of ${contextName(group)} request a job and cannot become one: fix the application that writes them, then \`outbox-relay requests replay\` or \`discard\` them.`,
   );
 }

@@ -8,7 +8,7 @@ interface Replayed {
   readonly reason: string | null;
 }
 
-/** Reads each event again and dispatches what can become a job by now; the others stay where they are. */
+/** Reads each event again and dispatches those that can become a job now; the others stay dead. */
 export async function replayDead(
   log: EventLog,
   queue: RequestQueue,
@@ -20,7 +20,7 @@ export async function replayDead(
   for (const { eventId, revision, stream } of dead) {
     const [event] = await log.read(stream, BigInt(revision), 1);
     if (event === undefined || event.id !== eventId) {
-      replayed.push({ eventId, outcome: "gone", reason: `the stream ${stream} has no such event any more` });
+      replayed.push({ eventId, outcome: "gone", reason: `the stream ${stream} no longer has this event` });
       continue;
     }
     const referenced = referenceOf(event, group, nowMs);
@@ -34,7 +34,9 @@ export async function replayDead(
   return replayed;
 }
 
-/** The position behind which all events are at least as young as this; "beginning" when the first one is. */
+/**
+ * The position after which every event is at least as recent as `timeMs`; "beginning" if the first event already is.
+ */
 export async function positionAt(
   log: EventLog,
   streamPrefix: string,

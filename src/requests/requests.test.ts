@@ -60,7 +60,7 @@ test("E2 metadata asks with intent outbox, a type with one of the suffixes, what
   assert.equal(asks({ metadata: {}, type: "PayoutQueued.v12" }, ["Created", "Queued"]), true);
   assert.equal(asks({ metadata: {}, type: "PayoutCreatedLate.v1" }, ["Created"]), false);
   assert.equal(asks({ metadata: null, type: "Created" }, ["Created"]), true);
-  assert.equal(asks({ metadata: null }), null, "nobody knows");
+  assert.equal(asks({ metadata: null }), null, "unknown");
 });
 
 test("E3 a job refers to the request by the id in the data and the tenant of metadata or stream", () => {
@@ -75,13 +75,13 @@ test("E3 a job refers to the request by the id in the data and the tenant of met
   assert.equal(job({ metadata: { tenant: "t", notBefore: "1970-01-01T00:00:05Z" } }, 9_000).delayMs, 0);
 });
 
-test("E3 what names no request or tenant is told in words that show nothing of it", () => {
+test("E3 an event without a request or tenant is described without showing its values", () => {
   for (const data of [undefined, null, "text", [], {}, { id: "" }, { id: {} }, { id: 1.5 }, { id: "x".repeat(300) }]) {
-    assert.match(fault({ data }), /its data has no id of a request/);
+    assert.match(fault({ data }), /its data has no valid request id/);
   }
-  assert.match(fault({ metadata: {}, stream: "elsewhere" }), /names a tenant/);
+  assert.match(fault({ metadata: {}, stream: "elsewhere" }), /valid tenant/);
   assert.match(fault({ metadata: { tenant: "a}b" } }), /brace/);
-  assert.match(fault({ metadata: { tenant: "t", notBefore: "soon" } }), /notBefore is no time/);
+  assert.match(fault({ metadata: { tenant: "t", notBefore: "soon" } }), /notBefore is not a valid time/);
   assert.doesNotMatch(fault({ data: { id: { secret: "canary" } } }), /canary/);
 });
 
@@ -102,11 +102,11 @@ test("E2 E3 a page is sorted in its order, and its last place counts whatever be
   ];
   const sorted = sortPage(page, { group: GROUP, filter: { suffixes: [] }, sinceMs: 500, nowMs: 0 });
   assert.deepEqual(
-    sorted.asked.map(({ job }) => job.eventId),
+    sorted.requested.map(({ job }) => job.eventId),
     ["1"],
   );
   assert.deepEqual(
-    sorted.buried.map(({ dead }) => [dead.eventId, dead.position]),
+    sorted.deadEvents.map(({ dead }) => [dead.eventId, dead.position]),
     [["4", "4"]],
   );
   assert.deepEqual(

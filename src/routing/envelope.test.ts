@@ -39,7 +39,7 @@ test("B6 CloudEvents in binary form: the payload as it is, the attributes as hea
   });
 });
 
-test("B6 CloudEvents in structured form: one document, in which the payload's bytes are not touched", () => {
+test("B6 CloudEvents in structured form: one document, with the payload's bytes unchanged", () => {
   const { headers, payload } = messageOf({ destination: "http", envelope: structured }, event());
   assert.equal(headers["content-type"], "application/cloudevents+json; charset=utf-8");
   assert.ok(payload.toString().endsWith(',"data":{"amount": 12345678901234567890.10}}'), payload.toString());
@@ -56,7 +56,7 @@ test("B6 CloudEvents in structured form: one document, in which the payload's by
   });
 });
 
-test("B6 bytes that are no JSON travel in base64, and the content type of the event wins", () => {
+test("B6 bytes that are not JSON are sent as base64, and the content type of the event wins", () => {
   const bytes = Buffer.from([0, 255, 1]);
   const own = event({ payload: bytes, headers: { "content-type": "application/avro" }, correlationId: null });
   const { payload } = messageOf({ destination: "http", envelope: structured }, own);
@@ -70,17 +70,17 @@ test("B6 bytes that are no JSON travel in base64, and the content type of the ev
   assert.deepEqual([headers["content-type"], headers["ce-id"]], ["application/avro", "e1"]);
 });
 
-test("an event without payload has no data; a payload that only claims to be JSON cannot be enveloped", () => {
+test("an event without payload has no data; a payload that only claims to be JSON is refused", () => {
   const empty = messageOf({ destination: "http", envelope: structured }, event({ payload: Buffer.alloc(0) }));
   assert.ok(!("data" in (JSON.parse(empty.payload.toString()) as object)));
   const broken = event({ payload: Buffer.from('{"a":1') });
   assert.throws(
     () => messageOf({ destination: "http", envelope: structured }, broken),
-    /no JSON, and its content type/,
+    /not JSON, although its content type/,
   );
 });
 
-test("D1 a route can translate the payload, and its envelope goes around the translation", () => {
+test("D1 a route can translate the payload, and its envelope wraps the translation", () => {
   const route = { destination: "http", envelope: structured, payload: ({ id }: OutboxEvent) => Buffer.from(`"${id}"`) };
   const document = JSON.parse(messageOf(route, event()).payload.toString()) as Record<string, unknown>;
   assert.equal(document.data, "e1");

@@ -3,9 +3,9 @@ import type { Headers, OutboxEvent } from "../core/event.ts";
 /** CloudEvents 1.0: the attributes as headers beside the payload, or as members of a JSON document around it. */
 export interface Envelope {
   readonly format: "cloudevents-binary" | "cloudevents-structured";
-  /** The attribute `source`: who speaks, as a URI reference. */
+  /** The attribute `source`: the producer of the event, as a URI reference. */
   readonly source: string | ((event: OutboxEvent) => string);
-  /** Of the payload; a header `content-type` of the event wins. */
+  /** The content type of the payload. A header `content-type` of the event wins. */
   readonly contentType?: string;
 }
 
@@ -17,10 +17,10 @@ interface Enveloped {
 const DEFAULT_CONTENT_TYPE = "application/json";
 const STRUCTURED_CONTENT_TYPE = "application/cloudevents+json; charset=utf-8";
 const CONTENT_TYPE = "content-type";
-/** Of a JSON media type: `application/json`, `application/vnd.api+json; charset=utf-8`. */
+/** Matches JSON media types: `application/json`, `application/vnd.api+json; charset=utf-8`. */
 const JSON_TYPE = /^(?:[^;]*\/json|[^;]*\+json)\s*(?:;|$)/i;
 
-/** The same message in the envelope. Throws when the payload cannot be put into it. */
+/** Wraps a message in the envelope. Throws when the payload does not fit into it. */
 export function enveloped(
   envelope: Envelope,
   event: OutboxEvent,
@@ -39,7 +39,9 @@ export function enveloped(
   };
 }
 
-/** `partitionkey` and `correlationid` are extensions; names of attributes are lower-case letters and digits only. */
+/**
+ * `partitionkey` and `correlationid` are extensions. Names of attributes may have lower-case letters and digits only.
+ */
 function attributesOf({ source }: Envelope, event: OutboxEvent): Record<string, string> {
   return {
     specversion: "1.0",
@@ -52,7 +54,7 @@ function attributesOf({ source }: Envelope, event: OutboxEvent): Record<string, 
   };
 }
 
-/** The payload's bytes stand in the document as they are: nothing is parsed and written anew, so no number changes. */
+/** Copies the payload's bytes into the document unchanged. Parsing and rewriting them could change numbers. */
 function documentOf(attributes: Readonly<Record<string, string>>, payload: Buffer, isJson: boolean): Buffer {
   const open = JSON.stringify(attributes).slice(0, -1);
   if (!isJson) return Buffer.from(`${open},"data_base64":"${payload.toString("base64")}"}`);
@@ -61,11 +63,11 @@ function documentOf(attributes: Readonly<Record<string, string>>, payload: Buffe
   return Buffer.concat([Buffer.from(`${open},"data":`), payload, Buffer.from("}")]);
 }
 
-/** Only to know that it is a document: one that is none would break the whole envelope for its reader. */
+/** Checks that the payload is JSON: a payload that is not would make the whole envelope unreadable. */
 function requireJson(payload: Buffer): void {
   try {
     JSON.parse(payload.toString("utf8"));
   } catch (cause) {
-    throw new Error("the payload is no JSON, and its content type says that it is", { cause });
+    throw new Error("the payload is not JSON, although its content type says so", { cause });
   }
 }

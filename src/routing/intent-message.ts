@@ -1,17 +1,18 @@
 import type { Headers, OutboxEvent } from "../core/event.ts";
 
-/** What a relay makes of an intent. */
+/** The message that an intent relay makes of an intent. */
 export interface IntentMessage {
   /** An object becomes JSON and gets the `idempotency_key`; text and bytes are sent as they are. */
   readonly body: object | string | Buffer;
   /** Absent: the intent's own key. */
   readonly key?: string | null;
-  /** Added to the intent's headers; the id stays where it is, whatever stands here. */
+  /** Added to the intent's headers. They cannot change the id. */
   readonly headers?: Headers;
-  /** Absent: the target's topic, or the intent's type where it has none. */
+  /** Absent: the target's topic, or the intent's type where the target has none. */
   readonly topic?: string;
 }
 
+/** The checked parts of a message. */
 export interface Translated {
   readonly topic: string | undefined;
   readonly key: string | null;
@@ -29,10 +30,10 @@ export function translatedOf(message: IntentMessage, event: OutboxEvent): Transl
   }
   if ("then" in message) throw new Error("translate returned a promise: it must be synchronous");
   const { body, headers = {}, key = event.key, topic } = message;
-  if (topic !== undefined && (typeof topic !== "string" || topic === "")) throw new Error("the topic is no text");
-  if (key !== null && typeof key !== "string") throw new Error("the key is neither text nor null");
+  if (topic !== undefined && (typeof topic !== "string" || topic === "")) throw new Error("the topic is not a text");
+  if (key !== null && typeof key !== "string") throw new Error("the key is neither a text nor null");
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value !== "string") throw new Error(`the header ${JSON.stringify(name)} is no text`);
+    if (typeof value !== "string") throw new Error(`the header ${JSON.stringify(name)} is not a text`);
   }
   const isJson = typeof body === "object" && body !== null && !Buffer.isBuffer(body);
   return { topic, key, headers: isJson ? jsonHeaders(headers, event) : headers, payload: payloadOf(body, event.id) };
@@ -47,7 +48,7 @@ function payloadOf(body: IntentMessage["body"] | null | undefined, id: string): 
   return Buffer.from(text);
 }
 
-/** A list has no place for the key: there it travels in the metadata alone. */
+/** A list has no field for the idempotency key: there only the message's headers carry it. */
 function withKey(body: object, id: string): object {
   const own: unknown = Object.hasOwn(body, KEY_FIELD) ? (body as Record<string, unknown>)[KEY_FIELD] : undefined;
   if (own === undefined) return { ...body, [KEY_FIELD]: id };
@@ -57,7 +58,7 @@ function withKey(body: object, id: string): object {
   return body;
 }
 
-/** What the row's own headers say of its payload does not hold for the new one. */
+/** The content type in the row's headers describes the stored payload, not the new one, and is replaced. */
 function jsonHeaders(own: Headers, event: OutboxEvent): Headers {
   const isContentType = (name: string) => name.toLowerCase() === CONTENT_TYPE;
   if (Object.keys(own).some(isContentType)) return own;

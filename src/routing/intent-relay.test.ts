@@ -86,7 +86,7 @@ test("the translation runs once for a message", () => {
   assert.equal(runs, 1);
 });
 
-test("what a translation cannot return is told in its own words", () => {
+test("a translation that returns an invalid message is refused with the reason", () => {
   const cases: readonly [unknown, RegExp][] = [
     [undefined, /returned undefined/],
     [null, /returned null/],
@@ -102,7 +102,7 @@ test("what a translation cannot return is told in its own words", () => {
   assert.throws(() => sent((intent) => intent.json(), { ...EVENT, payload: Buffer.from("{") }), SyntaxError);
 });
 
-test("D6 a relay that is given another type refuses it by a code of its own", () => {
+test("D6 a relay that gets another type refuses it with its own error code", () => {
   assert.throws(
     () => sent(() => ({ body: {} }), { ...EVENT, type: "Other" }),
     (error) => isRelayError(error, "RELAY_MISMATCH") && /"NotifyUser" was given "Other"/.test(error.message),
@@ -116,7 +116,7 @@ test("D1 a relay without exactly one type, a target or a translation is refused"
   assert.match(problemOf({ type: "Order*", target, translate }), /exactly one intent type/);
   assert.match(problemOf({ type: "A", target }), /no function `translate`/);
   assert.match(problemOf({ type: "A", translate }), /needs one target/);
-  assert.match(problemOf({ type: "A", target: { url: undefined }, translate }), /variable of the environment/);
+  assert.match(problemOf({ type: "A", target: { url: undefined }, translate }), /environment variable empty/);
   assert.match(problemOf({ type: "A", target: { url: "a:", destination: "b" }, translate }), /needs one target/);
   assert.match(problemOf({ type: "A", target: { url: "a:", topic: "" }, translate }), /topic/);
 });

@@ -7,10 +7,10 @@ import type { Route } from "./routes.ts";
 
 export type { IntentMessage };
 
-/** An intent as its relay sees it. */
+/** An intent, as its relay gets it. */
 export interface Intent {
   readonly id: string;
-  /** The id under the name that external systems know: whoever gets it twice can drop the second one. */
+  /** The id under the name that external systems use. A receiver that gets it twice can drop the second message. */
   readonly idempotencyKey: string;
   readonly type: string;
   readonly key: string | null;
@@ -18,28 +18,28 @@ export interface Intent {
   readonly headers: Headers;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
-  /** The payload as JSON. Throws when it is none: the intent is a dead letter then, with that reason. */
+  /** The payload as JSON. Throws when it is not JSON: the intent then becomes a dead letter with that reason. */
   json<Value = unknown>(): Value;
 }
 
-/** Where one intent type goes: an address, or the name of a destination in the configuration. */
+/** The target of an intent type: an address, or the name of a destination in the configuration. */
 export type IntentTarget =
   | { readonly url: string; readonly topic?: string }
   | { readonly destination: string; readonly topic?: string };
 
-/** One intent type, one translation, one target. The only place that knows the name of a broker, a topic or a URL. */
+/** One intent type, one translation, one target. Only the target knows the name of a broker, a topic or a URL. */
 export interface IntentRelay {
-  /** Exactly one type, no pattern. */
+  /** Exactly one type; patterns are refused. */
   readonly type: string;
   readonly target: IntentTarget;
-  /** Pure and synchronous. What it throws is the intent's fault: it becomes a dead letter with that reason. */
+  /** Pure and synchronous. When it throws, the intent becomes a dead letter with that reason. */
   readonly translate: (intent: Intent) => IntentMessage;
-  /** Absent: that of the table. */
+  /** Absent: the retry policy of the table. */
   readonly retry?: RetryPolicy;
   readonly onExhausted?: OnExhausted;
 }
 
-/** Checks a relay, for the default export of `<intent>-relay.ts`. Throws CONFIG_INVALID. */
+/** Checks an intent relay; made for the default export of `<intent>-relay.ts`. Throws CONFIG_INVALID. */
 export function defineIntentRelay(relay: IntentRelay): IntentRelay {
   const { type, target, translate } = (relay ?? {}) as Partial<IntentRelay>;
   if (typeof type !== "string" || type === "") throw invalid("An intent relay has no `type`: name its intent type");
@@ -50,18 +50,18 @@ export function defineIntentRelay(relay: IntentRelay): IntentRelay {
   const { url, destination, topic } = (target ?? {}) as { url?: unknown; destination?: unknown; topic?: unknown };
   if (isName(url) === isName(destination)) {
     throw invalid(
-      `The relay of ${quoted(type)} needs one target: \`{ url }\`, the address of a destination (is a variable of the ` +
-        "environment empty?), or `{ destination }`, its name in the configuration",
+      `The relay of ${quoted(type)} needs one target: \`{ url }\`, the address of a destination (is an environment ` +
+        "variable empty?), or `{ destination }`, its name in the configuration",
     );
   }
-  if (topic !== undefined && !isName(topic)) throw invalid(`The topic of the relay of ${quoted(type)} is no text`);
+  if (topic !== undefined && !isName(topic)) throw invalid(`The topic of the relay of ${quoted(type)} is not a text`);
   return relay;
 }
 
-/** The route that hands this one intent type to its relay, for a destination of this name. */
+/** The route from this intent type, through its relay, to the destination of this name. */
 export function intentRoute(relay: IntentRelay, destination: string): Route {
   const { onExhausted, retry, target, type } = relay;
-  // A message asks for topic, key, headers and payload one by one; the translation runs once.
+  // A route computes topic, key, headers and payload one by one, but the translation must run only once.
   const known = new WeakMap<OutboxEvent, Translated>();
   const translated = (event: OutboxEvent): Translated => {
     const done = known.get(event);

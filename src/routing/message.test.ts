@@ -18,7 +18,7 @@ function event(changes: Partial<OutboxEvent> = {}): OutboxEvent {
 
 const route = { destination: "kafka" };
 
-test("A16 topic is the type, key the key, value the payload as stored, with our three headers", () => {
+test("A16 topic is the type, key the key, value the stored payload, with the relay's three headers", () => {
   const source = event();
   const message = messageOf(route, source);
   assert.equal(message.topic, "order.placed");
@@ -36,7 +36,7 @@ test("A16 a header that the row has no value for is left out", () => {
   assert.deepEqual(messageOf(route, event({ correlationId: null, createdAt: null })).headers, { "event-id": "e1" });
 });
 
-test("B6 no header of the row is lost, ours win on conflict", () => {
+test("B6 no header of the row is lost, the relay's own win on conflict", () => {
   const own: Headers = JSON.parse('{"tenant":"t","event-id":"forged","__proto__":"kept","constructor":"kept"}');
   const { headers } = messageOf(route, event({ headers: own }));
   assert.deepEqual(Object.entries(headers).sort(), [
@@ -64,7 +64,7 @@ test("A16 a route can change topic, key and headers", () => {
   assert.deepEqual(message.headers, { "event-id": "e1", "correlation-id": "x-c1", region: "eu", tenant: "t" });
 });
 
-test("D3 the idempotency key is never stripped, not even by a route", () => {
+test("D3 no route can remove the idempotency key", () => {
   const { headers } = messageOf({ destination: "kafka", headers: () => ({ "event-id": "other" }) }, event());
   assert.equal(headers["event-id"], "e1");
 });

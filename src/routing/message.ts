@@ -2,12 +2,12 @@ import type { Headers, Message, OutboxEvent } from "../core/event.ts";
 import { enveloped } from "./envelope.ts";
 import type { Route } from "./routes.ts";
 
-/** Where nothing else is said, as the bindings of HTTP and NATS have it. */
+/** The default prefix, as the CloudEvents bindings of HTTP and NATS define it. */
 const ATTRIBUTE_PREFIX = "ce-";
 
 /**
- * The message that this route makes of an event; by default topic = type, key = key, headers = the row's and ours.
- * Throws what the route's own functions throw: the event cannot be routed then.
+ * The message that a route makes of an event. By default the topic is the type, the key is the key, and the headers are
+ * those of the row and the relay's own. Throws what the route's own functions throw: the event cannot be routed then.
  */
 export function messageOf(route: Route, event: OutboxEvent, attributePrefix = ATTRIBUTE_PREFIX): Message {
   const headers =
@@ -19,9 +19,9 @@ export function messageOf(route: Route, event: OutboxEvent, attributePrefix = AT
   return { event, topic, key, ...enveloped(route.envelope, event, { headers, payload }, attributePrefix) };
 }
 
-/** Every event passes here: no copy of the row's headers when there are none. */
+/** Hot path: it copies the row's headers only when there are any. */
 function headersOf(event: OutboxEvent): Headers {
-  // A spread, not assignments, because a header may bear a name like `__proto__`.
+  // A spread, not assignments, because a header may have a name like `__proto__`.
   const headers: Record<string, string> = isEmpty(event.headers)
     ? { "event-id": event.id }
     : { ...event.headers, "event-id": event.id };
@@ -30,7 +30,7 @@ function headersOf(event: OutboxEvent): Headers {
   return headers;
 }
 
-/** The id is the receiver's only means against duplicates, so no route can strip or change it. */
+/** Receivers recognise duplicates by the id alone, so no route can remove or change it. */
 function withOwn(defaults: Headers, own: Headers, id: string): Headers {
   return { ...defaults, ...own, "event-id": id };
 }

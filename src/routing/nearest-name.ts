@@ -1,6 +1,6 @@
 /**
- * The valid name that was probably meant, or undefined when none resembles what was written: by default more than half
- * of it wrong is no slip of the keyboard any more.
+ * The valid name that was probably meant; undefined when none is close. By default a name with more than half of its
+ * characters wrong is not a typing error.
  */
 export function nearestName(
   written: string,
@@ -19,7 +19,7 @@ export function nearestName(
   return nearest;
 }
 
-/** Levenshtein's: insertions, deletions and replacements. */
+/** The Levenshtein distance: insertions, deletions and replacements. */
 function editDistance(a: string, b: string): number {
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {

@@ -55,7 +55,7 @@ test("a destination that takes everything needs no filter", () => {
   ]);
 });
 
-test("a filter keeps all rules in order, so that the source can tell what nobody takes", () => {
+test("a filter keeps all rules in order, so that the source can find types that no route takes", () => {
   const routes = compileRoutes(
     [
       { types: ["order.secret"], destination: "audit" },
@@ -78,7 +78,7 @@ test("a filter keeps all rules in order, so that the source can tell what nobody
 
 test("an unknown destination is refused with the nearest valid name", () => {
   assert.match(configError([{ destination: "kafak" }]), /routes\[0\].*"kafak".*Did you mean "kafka"\?/);
-  assert.match(configError([{ destination: "zzzzzzzz" }]), /Known are: kafka, rabbitmq, audit/);
+  assert.match(configError([{ destination: "zzzzzzzz" }]), /Known destinations: kafka, rabbitmq, audit/);
 });
 
 test("a route that no event can reach is refused, naming both routes", () => {
@@ -108,7 +108,7 @@ test("more types than the cache holds are still routed", () => {
   }
 });
 
-test("a route can ask for more than the type; the next one takes what it leaves", () => {
+test("a route can have conditions beyond the type; the next route takes the other events", () => {
   const europe = { types: ["order.*"], when: { "header:region": ["eu", "uk-*"], key: "*" }, destination: "audit" };
   const rest = { destination: "kafka" };
   const routes = compileRoutes([europe, rest], DESTINATIONS);
@@ -135,7 +135,7 @@ test("a route can ask for more than the type; the next one takes what it leaves"
   ]);
 });
 
-test("an unknown field of a condition is refused with what could be meant", () => {
+test("an unknown field of a condition is refused with the nearest valid field", () => {
   const by = (field: string, value: string | string[] = "x") =>
     configError([{ when: { [field]: value }, destination: "kafka" }]);
   assert.match(by("keey"), /routes\[0\]\.when has the unknown field "keey".*\(key\?\)/);
@@ -155,7 +155,7 @@ test("a pattern matches what the same regular expression matches", () => {
   );
 });
 
-test("a pattern that covers another matches all that the other matches", () => {
+test("a pattern that covers another one matches everything that the other one matches", () => {
   fc.assert(
     fc.property(pattern, pattern, word, (wide, narrow, type) => {
       if (covers(wide, narrow) && matchesPattern(narrow, type)) assert.ok(matchesPattern(wide, type));

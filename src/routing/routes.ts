@@ -11,23 +11,23 @@ import { nearestName } from "./nearest-name.ts";
 
 export { messageOf } from "./message.ts";
 
-/** Which events go to a destination, and as what. Of several routes the first that matches takes the event. */
+/** Which events go to a destination, and as what message. The first route that matches takes the event. */
 export interface Route {
-  /** Exact types, or patterns in which `*` stands for any run of characters. Absent: every type. */
+  /** Exact types, or patterns in which `*` matches any characters. Absent: every type. */
   readonly types?: readonly string[];
   /**
-   * What else must hold of the event: its `key`, `correlation_id` or `header:NAME` is there and is one of these, in
-   * which `*` stands for any run of characters. Plain data, because the source itself has to tell whose event it is.
+   * Further conditions: the event's `key`, `correlation_id` or `header:NAME` exists and matches one of these patterns,
+   * in which `*` matches any characters. Plain data, because the source itself evaluates the conditions, in SQL.
    */
   readonly when?: Readonly<Record<string, string | readonly string[]>>;
   readonly destination: string;
   readonly topic?: (event: OutboxEvent) => string;
   readonly key?: (event: OutboxEvent) => string | null;
-  /** Added to the headers of the row and ours; `event-id` alone cannot be changed. */
+  /** Added to the headers of the row and the relay's own. Only `event-id` cannot be changed. */
   readonly headers?: (event: OutboxEvent) => Headers;
-  /** What is sent instead of the stored bytes. */
+  /** The bytes to send instead of the stored ones. */
   readonly payload?: (event: OutboxEvent) => Buffer;
-  /** Absent: the payload as it is. */
+  /** Absent: the payload without an envelope. */
   readonly envelope?: Envelope;
   readonly retry?: RetryPolicy;
   readonly onExhausted?: OnExhausted;
@@ -35,12 +35,13 @@ export interface Route {
 
 type Routed = Pick<OutboxEvent, "type" | "key" | "correlationId" | "headers">;
 
+/** Compiled routes. */
 export interface Routes {
-  /** The route of this event if it leads to this destination. */
+  /** The route of this event, if it goes to this destination. */
   routeOf(event: Routed, destination: string): Route | undefined;
-  /** The first route to this destination that takes the type, whatever else it asks for. */
+  /** The first route to this destination that takes the type, ignoring further conditions. */
   routeOfType(type: string, destination: string): Route | undefined;
-  /** What a pipeline to this destination asks its source for. */
+  /** The filter that a pipeline to this destination gives its source. */
   filterFor(destination: string): TypeFilter;
 }
 
@@ -50,19 +51,24 @@ interface Rule {
   readonly route: Route;
 }
 
-/** Types come from rows, so their number has no bound of its own. */
+/** A bound, because types come from rows and may be any number. */
 const CACHED_TYPES_MAX = 1_000;
 
-/** Checks the routes against the configured destinations. Throws CONFIG_INVALID, naming the route. */
+/** Every fault of the routes, each with the index of its route. */
+export function routeFaults(routes: readonly Route[], destinations: readonly string[]): readonly string[] {
+  return rulesAndFaults(routes, destinations).faults;
+}
+
+/** Checks and compiles the routes. Throws CONFIG_INVALID with every fault. */
 export function compileRoutes(routes: readonly Route[], destinations: readonly string[]): Routes {
-  const rules = routes.flatMap((route, index) => rulesOf(route, index, destinations));
-  refuseUnreachable(rules, routes);
+  const { faults, rules } = rulesAndFaults(routes, destinations);
+  if (faults.length > 0) throw new RelayError("CONFIG_INVALID", faults.join(" "));
   const cached = new Map<string, readonly Rule[]>();
   let last: { readonly type: string; readonly found: readonly Rule[] } | null = null;
 
-  /** All rules that the type alone does not rule out, up to the first that asks for nothing else. */
+  /** All rules that match the type, up to the first one without further conditions. */
   function candidatesOf(type: string): readonly Rule[] {
-    // Most come in rows of one type, each with a text of its own, which is compared sooner than hashed.
+    // Events mostly come in runs of one type. Each has its own string, and comparing it is faster than hashing it.
     if (last !== null && last.type === type) return last.found;
     const found = cached.get(type) ?? remembered(type);
     last = { type, found };
@@ -80,7 +86,7 @@ export function compileRoutes(routes: readonly Route[], destinations: readonly s
 
   return {
     routeOf(event, destination) {
-      // Every event passes here.
+      // Hot path: every event passes here.
       for (const { route, when } of candidatesOf(event.type)) {
         if (when.length === 0 || fieldsHold(when, event)) return route.destination === destination ? route : undefined;
       }
@@ -102,46 +108,54 @@ function filterOf(rules: readonly Rule[], destination: string): TypeFilter {
   const last = own.at(-1);
   const takesAll =
     last !== undefined && own.every((rule) => rule.mine) && last.when === undefined && covers(last.pattern, "*");
-  // The rules of the others stay: without them the source could not tell what nobody takes.
+  // The rules of other destinations stay in the filter: without them the source could not find types that no route
+  // takes.
   return takesAll ? null : filter;
 }
 
-function rulesOf(route: Route, index: number, destinations: readonly string[]): Rule[] {
-  if (!destinations.includes(route.destination)) {
-    const nearest = nearestName(route.destination, destinations);
-    const hint = nearest === undefined ? `Known are: ${destinations.join(", ")}.` : `Did you mean "${nearest}"?`;
-    throw invalid(`${nameOf(index)} leads to the unknown destination "${route.destination}". ${hint}`);
-  }
-  const when = fieldRules(route.when ?? {}, nameOf(index));
-  if (route.types === undefined) return [{ pattern: "*", when, route }];
-  if (route.types.length === 0) {
-    throw invalid(`${nameOf(index)} lists no types. Leave \`types\` out for a route that takes all of them.`);
-  }
-  return route.types.map((pattern) => {
-    if (pattern === "") throw invalid(`${nameOf(index)} has an empty type. Write "*" for every type.`);
-    return { pattern, when, route };
-  });
+function rulesAndFaults(routes: readonly Route[], destinations: readonly string[]) {
+  const faults: string[] = [];
+  const rules = routes.flatMap((route, index) => rulesOf(route, index, destinations, faults));
+  faults.push(...unreachable(rules, routes));
+  return { rules, faults };
 }
 
-/** An event goes one way only: what stands behind a rule that takes all of it would be misrouted in silence. */
-function refuseUnreachable(rules: readonly Rule[], routes: readonly Route[]): void {
-  for (const [at, rule] of rules.entries()) {
+/** The rules of one route. A faulty route has none, because it is unknown what it was meant to take. */
+function rulesOf(route: Route, index: number, destinations: readonly string[], faults: string[]): Rule[] {
+  const fault = (what: string) => faults.push(`${nameOf(index)}${what}`);
+  if (!destinations.includes(route.destination)) {
+    const nearest = nearestName(route.destination, destinations);
+    const hint =
+      nearest === undefined ? `Known destinations: ${destinations.join(", ")}.` : `Did you mean "${nearest}"?`;
+    fault(` leads to the unknown destination "${route.destination}". ${hint}`);
+  }
+  const faultsBefore = faults.length;
+  const when = fieldRules(route.when ?? {}, nameOf(index), faults);
+  if (route.types?.length === 0) fault(" lists no types. Leave `types` out for a route that takes all of them.");
+  if (route.types?.includes("")) fault(' has an empty type. Write "*" for every type.');
+  // A route to an unknown destination still has valid rules; only faults after this point make them unusable.
+  if (faults.length > faultsBefore) return [];
+  return (route.types ?? ["*"]).map((pattern) => ({ pattern, when, route }));
+}
+
+/**
+ * An event takes one route only, so a rule behind one that covers it would never match: its events would be misrouted
+ * silently.
+ */
+function unreachable(rules: readonly Rule[], routes: readonly Route[]): readonly string[] {
+  return rules.flatMap((rule, at) => {
     const taker = rules
       .slice(0, at)
       .find((earlier) => earlier.when.length === 0 && covers(earlier.pattern, rule.pattern));
-    if (taker === undefined) continue;
+    if (taker === undefined) return [];
     const [late, early] = [routes.indexOf(rule.route), routes.indexOf(taker.route)];
-    throw invalid(
+    return [
       `${nameOf(late)} can never take "${rule.pattern}", because ${nameOf(early)} takes "${taker.pattern}" before it. ` +
         `Put the narrower route first or remove one of them.`,
-    );
-  }
+    ];
+  });
 }
 
 function nameOf(index: number): string {
   return `routes[${index}]`;
-}
-
-function invalid(what: string): RelayError {
-  return new RelayError("CONFIG_INVALID", what);
 }

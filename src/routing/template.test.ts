@@ -26,11 +26,11 @@ test("A16 a template is filled from the event and its source", () => {
   assert.equal(filled("{header:tenant}-{type}"), "acme-order.placed");
 });
 
-test("A16 a value that the event lacks makes the whole text absent, unless something stands in for it", () => {
+test("A16 a value that the event lacks makes the whole text null, unless there is a fallback", () => {
   assert.equal(filled("{key}"), null);
-  assert.equal(filled("a.{header:nobody}.b"), null);
+  assert.equal(filled("a.{header:missing}.b"), null);
   assert.equal(filled("{key|none}"), "none");
-  assert.equal(filled("{header:nobody|}x"), "x");
+  assert.equal(filled("{header:missing|}x"), "x");
   assert.equal(filled("{header:constructor}"), null, "only the event's own headers count");
 });
 
@@ -41,9 +41,9 @@ test("A16 braces are written twice; values are never read as templates", () => {
   assert.equal(compileTemplate("t-{type}")(hostile, source), "t-{id} $& {{key}}");
 });
 
-test("A16 an unknown name or a lone brace is refused with what is known", () => {
+test("A16 an unknown name or a single brace is refused with the known names", () => {
   assert.throws(() => compileTemplate("{typ}"), /CONFIG_INVALID/);
-  assert.throws(() => compileTemplate("{typ}"), /did you mean \{type\}\? Known are \{id\}/);
+  assert.throws(() => compileTemplate("{typ}"), /did you mean \{type\}\? Known names: \{id\}/);
   assert.throws(
     () => compileTemplate("{constructor}"),
     (error) => isRelayError(error, "CONFIG_INVALID"),

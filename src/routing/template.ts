@@ -2,13 +2,13 @@ import { RelayError } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
 import { nearestName } from "./nearest-name.ts";
 
-/** Where the event comes from, for templates that name it. */
+/** The table that the event comes from, for templates that name it. */
 interface TemplateSource {
   readonly schema: string;
   readonly table: string;
 }
 
-/** Null when the event lacks a value that the template needs. */
+/** A compiled template. It returns null when the event lacks a value that the template needs. */
 export type Template = (event: OutboxEvent, source: TemplateSource) => string | null;
 
 type Value = (event: OutboxEvent, source: TemplateSource) => string | null;
@@ -26,12 +26,14 @@ const VALUES: Readonly<Record<string, Value>> = {
 const HEADER = "header:";
 const NAMES = [...Object.keys(VALUES), `${HEADER}NAME`];
 
-/** A literal brace is written twice. Otherwise braces hold a name, and after a bar what stands in for a missing value. */
+/**
+ * A literal brace is written twice. Otherwise braces hold a name and, after a bar, the fallback for a missing value.
+ */
 const PART = /\{\{|\}\}|\{([^{}|]*)(?:\|([^{}]*))?\}|[{}]|[^{}]+/g;
 
 /**
  * Compiles a text such as `outbox.{type}` or `{header:tenant|none}`. Nothing in it is ever run as code. Throws
- * CONFIG_INVALID for a name that is none.
+ * CONFIG_INVALID for an unknown name.
  */
 export function compileTemplate(text: string): Template {
   const parts = [...text.matchAll(PART)].map(([part, name, fallback]) => partOf(text, part, name, fallback));
@@ -62,8 +64,8 @@ function lookUp(text: string, name: string): Value {
   const value = Object.hasOwn(VALUES, name) ? VALUES[name] : undefined;
   if (value !== undefined) return value;
   const nearest = nearestName(name, Object.keys(VALUES));
-  const hint = nearest === undefined ? "" : `; did you mean {${nearest}}?`;
-  throw invalid(text, `has the unknown {${name}}${hint} Known are ${NAMES.map((known) => `{${known}}`).join(", ")}`);
+  const hint = nearest === undefined ? "." : `; did you mean {${nearest}}?`;
+  throw invalid(text, `has the unknown {${name}}${hint} Known names: ${NAMES.map((known) => `{${known}}`).join(", ")}`);
 }
 
 function invalid(text: string, what: string): RelayError {

@@ -1,6 +1,6 @@
 import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
 
-/** Who tells technical events: the relay. Listeners name those they want, because unheard ones are never made. */
+/** Emits technical events: the relay. Events without a listener are never built, so subscribe only to what you need. */
 export interface Listenable {
   on<Name extends TechnicalEventName>(
     name: Name,

@@ -1,16 +1,17 @@
 import type { Clock } from "../core/clock.ts";
 import type { Listenable } from "./listenable.ts";
 
-/** A moment that explains a chart. */
+/** A moment to mark in the charts. */
 export interface Marker {
   readonly at: string;
   readonly what: string;
   readonly pipeline: string | null;
 }
 
+/** Bound for the markers kept. */
 export const MARKERS_MAX = 100;
 
-/** Moments that people look for in a chart, as the technical events tell them. The last ones stay. */
+/** The latest moments to mark in the charts, from technical events: circuits and pauses. */
 export class MarkerBook {
   readonly #clock: Clock;
   readonly #paused = new Set<string>();
@@ -32,7 +33,7 @@ export class MarkerBook {
     events.on("CircuitClosed", ({ destination, topic }) =>
       this.note(`circuit of ${nameOf(destination, topic)} closed`),
     );
-    // A pause is told again by whoever begins anew.
+    // An instance that joins reports existing pauses again.
     events.on("PipelinePaused", ({ by, pipeline }) => {
       if (!this.#paused.has(pipeline)) this.note(`paused by ${by}`, pipeline);
       this.#paused.add(pipeline);
@@ -42,7 +43,7 @@ export class MarkerBook {
     });
   }
 
-  /** The oldest first. */
+  /** Oldest first. */
   get markers(): readonly Marker[] {
     return this.#markers;
   }

@@ -1,18 +1,18 @@
-/** Who is told of what besides those who ask. */
-type Receiver = "remote_write" | "loki" | "traces";
+/** Where this process pushes its telemetry to. */
+type Receiver = "remote_write" | "loki" | "traces" | "webhook";
 
 interface PushFigures {
   readonly receiver: Receiver;
   readonly failures: number;
-  /** Lines or spans that the receiver never got. */
+  /** Lines or spans that never reached the receiver. */
   readonly dropped: number;
 }
 
-/** How the pushes of this process went, over all reloads. */
+/** Counts failed and dropped pushes of this process, across reloads. */
 export class PushTally {
   readonly #figures = new Map<Receiver, PushFigures>();
 
-  /** From now on it is counted, at 0: alarms look for changes. */
+  /** Starts this receiver's counters at 0: alerts watch for increases. */
   expect(receiver: Receiver): void {
     this.#add(receiver, 0, 0);
   }

@@ -1,26 +1,40 @@
-import type { Look } from "./backlog-watch.ts";
+import type { Backlog, Unrouted } from "../ports/queue-store.ts";
+import type { BacklogCount } from "./backlog-watch.ts";
 
-/** What waits, summed up over some pipelines. */
+/** The backlog of some pipelines, summed up. */
 export interface Waiting {
-  /** Null where one of them could not be counted. */
+  /** Null if one of the pipelines could not be counted. */
   readonly pending: number | null;
   readonly isEstimate: boolean;
   readonly oldestAgeMs: number | null;
+  /** Events that wait behind a dead letter; null with `pending`. */
+  readonly behindDeadLetters: number | null;
 }
 
-const UNKNOWN: Waiting = { pending: null, isEstimate: false, oldestAgeMs: null };
+const UNKNOWN: Waiting = { pending: null, isEstimate: false, oldestAgeMs: null, behindDeadLetters: null };
 
-/** Of these pipelines, by looks that did not fail and are not older. */
-export function waitingOf(looks: ReadonlyMap<string, Look>, pipelines: readonly string[], sinceMs: number): Waiting {
+/** Sums the counts of these pipelines that did not fail and are recent enough. */
+export function waitingOf(
+  counts: ReadonlyMap<string, BacklogCount>,
+  pipelines: readonly string[],
+  sinceMs: number,
+): Waiting {
   const found = pipelines.flatMap((pipeline) => {
-    const look = looks.get(pipeline);
-    return look === undefined || look.hasFailed || look.atMs < sinceMs ? [] : (look.found ?? []);
+    const count = counts.get(pipeline);
+    return count === undefined || count.hasFailed || count.atMs < sinceMs ? [] : (count.found ?? []);
   });
   if (found.length === 0 || found.length < pipelines.length) return UNKNOWN;
+  const sum = (count: (backlog: Backlog) => number) => found.reduce((total, backlog) => total + count(backlog), 0);
   const ages = found.flatMap(({ oldestAgeMs }) => oldestAgeMs ?? []);
   return {
-    pending: found.reduce((total, { pending }) => total + pending, 0),
+    pending: sum(({ pending }) => pending),
     isEstimate: found.some(({ isEstimate }) => isEstimate),
     oldestAgeMs: ages.length === 0 ? null : Math.round(Math.max(...ages)),
+    behindDeadLetters: sum(({ behindDead }) => behindDead),
   };
+}
+
+/** Over all sources; null where none of them can count. */
+export function unroutedIn(figures: readonly Unrouted[]): number | null {
+  return figures.length === 0 ? null : figures.reduce((sum, { events }) => sum + events, 0);
 }

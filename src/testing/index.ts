@@ -10,7 +10,7 @@ export { type MemorySource, type MemorySourceOptions, memorySource } from "../so
 export {
   type MemoryTechnicalEventStore,
   memoryTechnicalEventStore,
-} from "../telemetry/memory-technical-event-store.ts";
+} from "../telemetry/attempts/memory-technical-event-store.ts";
 export { applicable, type ContractCase } from "./contracts/contract-case.ts";
 export { membershipContract } from "./contracts/membership-contract.ts";
 export { publisherContract } from "./contracts/publisher-contract.ts";

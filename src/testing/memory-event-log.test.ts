@@ -23,7 +23,7 @@ test("E6 an append needs the expected revision; repeating it with the same ids c
   assert.equal(log.events.length, 3);
 });
 
-test("E1 a subscription shows what is there, then what comes, of its streams only, and goes on behind a position", async () => {
+test("E1 a subscription returns existing, then new events of its streams only, and can start after a position", async () => {
   const log = memoryEventLog();
   await log.append("req-1", null, [event("a")]);
   await log.append("other", null, [event("x")]);
@@ -53,10 +53,10 @@ test("E1 a subscription shows what is there, then what comes, of its streams onl
   await assert.rejects(lost[Symbol.asyncIterator]().next(), /\[LOG_LOST\]/);
 });
 
-test("E6 a log that is told to fail says so to everybody, until it is told otherwise", async () => {
+test("E6 a log that is set to fail rejects all calls until the failure is removed", async () => {
   const log = memoryEventLog();
-  log.fail("nobody there");
-  await assert.rejects(log.ping(), /nobody there \[LOG_UNREACHABLE\]/);
+  log.fail("server is down");
+  await assert.rejects(log.ping(), /server is down \[LOG_UNREACHABLE\]/);
   await assert.rejects(log.append("s", null, [event("a")]), /LOG_UNREACHABLE/);
   log.fail(null);
   assert.equal(await log.append("s", null, [event("a")]), 0n);

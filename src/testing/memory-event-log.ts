@@ -5,9 +5,9 @@ export interface MemoryEventLogOptions {
   readonly wallMs?: () => number;
 }
 
-/** An event log in memory that keeps the rules of the port, for tests without a server. */
+/** An event log in memory that implements the port, for tests without a server. */
 export interface MemoryEventLog extends EventLog {
-  /** Every event in the order of the log. */
+  /** All events in log order. */
   readonly events: readonly LoggedEvent[];
   /** Until it is called again with null, every call throws LOG_UNREACHABLE with this reason. */
   fail(reason: string | null): void;
@@ -48,7 +48,7 @@ export function memoryEventLog({ wallMs = () => Date.now() }: MemoryEventLogOpti
         throw new RelayError("WRONG_REVISION", `${stream} has ${there}, not ${last === null ? "none" : last}.`);
       }
       const next = (last ?? -1n) + 1n;
-      // As a server would have it back: what is no JSON does not survive.
+      // Round-trip through JSON as with a server: values that JSON cannot represent are lost.
       const copies = events.map((event, index) => logged(stream, next + BigInt(index), wallMs(), event));
       all.push(...copies);
       for (const wake of listeners) wake();
@@ -61,7 +61,7 @@ export function memoryEventLog({ wallMs = () => Date.now() }: MemoryEventLogOpti
   };
 }
 
-/** The same ids stand where these would have gone. */
+/** Whether the events at the target revisions have the same ids: then the append is a repetition. */
 function isRepetition(own: readonly LoggedEvent[], last: bigint | null, events: readonly NewLoggedEvent[]): boolean {
   const from = (last ?? -1n) + 1n;
   return events.length > 0 && events.every(({ id }, index) => own[Number(from) + index]?.id === id);
@@ -97,7 +97,7 @@ async function* follow(
   }
 }
 
-/** The index of the first event to show. Throws LOG_LOST when there is no such position. */
+/** The index of the first event to return. Throws LOG_LOST for an unknown position. */
 function startOf(from: LogStart, length: number): number {
   if (from === "beginning") return 0;
   if (from === "now") return length;
@@ -106,7 +106,7 @@ function startOf(from: LogStart, length: number): number {
   throw new RelayError("LOG_LOST", `The log has no position ${JSON.stringify(from.after)}.`);
 }
 
-/** Resolves when something was appended, or the signal aborts. */
+/** Resolves after an append, or when the signal aborts. */
 async function news(listeners: Set<() => void>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   listeners.add(resolve);

@@ -1,10 +1,12 @@
 import type { Redis } from "ioredis";
 import type { Clock, Random } from "../core/clock.ts";
+import type { RequestContext } from "../ports/request-queue.ts";
 import { RELEASE, RENEW } from "../requests/lease-scripts.ts";
-import { executeLockKey, type RequestContext } from "../requests/request-names.ts";
+import { executeLockKey } from "../requests/request-names.ts";
 import { TAKE } from "./lock-scripts.ts";
 
-export interface LockPlace {
+/** What a lock needs besides the request it protects. */
+export interface LockContext {
   readonly redis: Redis;
   readonly context: RequestContext;
   readonly clock: Clock;
@@ -14,23 +16,23 @@ export interface LockPlace {
 
 type Taking =
   | { readonly kind: "taken"; readonly lock: ExecuteLock }
-  /** Somebody else has it; unless renewed it is free after so long. Negative: it never expires. */
+  /** Another worker holds it; unless renewed it expires after this time. Negative: it never expires. */
   | { readonly kind: "busy"; readonly freeInMs: number };
 
-/** Rejects when Redis does not answer. */
-export async function takeLock(place: LockPlace, tenant: string, requestId: string): Promise<Taking> {
+/** Takes the lock of a request. Rejects when Redis does not answer. */
+export async function takeLock(place: LockContext, tenant: string, requestId: string): Promise<Taking> {
   const lock = new ExecuteLock(place, tenant, requestId);
   const freeInMs = await lock.take();
   return freeInMs === null ? { kind: "taken", lock } : { kind: "busy", freeInMs };
 }
 
 /**
- * The right to work on a request. It is renewed at a third of its life by whoever has its token; when that is not
- * confirmed in time, or Redis says that it is gone, it counts as lost and `signal` aborts. A lock is a courtesy to the
- * provider: that there is one outcome is the business of the log's expected revision.
+ * The right to execute a request. Its owner renews it at a third of its lifetime. When a renewal is not confirmed in
+ * time, or Redis reports that the key is gone, the lock counts as lost and `signal` aborts. The lock only spares the
+ * provider concurrent calls: the log's expected revision guarantees a single outcome.
  */
 export class ExecuteLock {
-  readonly #place: LockPlace;
+  readonly #place: LockContext;
   readonly #key: string;
   readonly #fenceKey: string;
   readonly #owner: string;
@@ -38,11 +40,14 @@ export class ExecuteLock {
   #lost = new AbortController();
   #token = "";
   #fence = 0;
-  /** By the monotonic clock, counted from the moment at which the last confirmed renewal was sent. */
+  /**
+   * On the monotonic clock. Counted from when the last confirmed renewal was sent, not answered, so that it never
+   * outlasts the key.
+   */
   #heldUntilMs = 0;
   #renewing: Promise<void> = Promise.resolve();
 
-  constructor(place: LockPlace, tenant: string, requestId: string) {
+  constructor(place: LockContext, tenant: string, requestId: string) {
     this.#place = place;
     this.#key = executeLockKey(place.context, tenant, requestId);
     this.#fenceKey = `${place.context.namespace}:v1:{${tenant}}:execute-fence`;
@@ -54,12 +59,15 @@ export class ExecuteLock {
     return this.#lost.signal;
   }
 
-  /** Rises from lock to lock within a tenant: whoever sees a smaller one than before sees a straggler. */
+  /** Rises with each lock within a tenant. A provider that sees a smaller fence than before can reject it as stale. */
   get fence(): number {
     return this.#fence;
   }
 
-  /** Null when it is ours now, else after how long it can be free, negative: never. Also takes again one that was lost. */
+  /**
+   * Null when the lock is ours now, else the time until it may be free; negative if it never expires. Also retakes a
+   * lost lock.
+   */
   async take(): Promise<number | null> {
     const { clock, lockMs, redis } = this.#place;
     await this.#renewing;
@@ -75,13 +83,13 @@ export class ExecuteLock {
     return null;
   }
 
-  /** Whether Redis itself says so, now. Rejects when it does not answer. */
+  /** Asks Redis whether the lock is still held. Rejects when Redis does not answer. */
   async isHeld(): Promise<boolean> {
     if (this.#lost.signal.aborted) return false;
     return await this.#renew();
   }
 
-  /** Never rejects: what cannot be released goes by itself. */
+  /** Never rejects: a lock that cannot be released expires. */
   async release(): Promise<void> {
     this.#stopped.abort();
     await this.#renewing;
@@ -93,7 +101,7 @@ export class ExecuteLock {
     const sentMs = clock.monotonicMs();
     const isHeld = (await redis.eval(RENEW, 1, this.#key, this.#token, lockMs)) === 1;
     if (isHeld) this.#heldUntilMs = Math.max(this.#heldUntilMs, sentMs + lockMs);
-    else this.#lost.abort(new Error("the execute lock is gone: it expired, or Redis lost its memory"));
+    else this.#lost.abort(new Error("the execute lock is gone: it expired, or Redis lost its data"));
     return isHeld;
   }
 

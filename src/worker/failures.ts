@@ -1,7 +1,7 @@
 import { reasonOf } from "../core/errors.ts";
 import { retryAfterMs } from "../core/retry-after.ts";
 
-/** To be thrown by `execute`: tried again, under a schedule not before `afterMs` have passed. */
+/** Thrown by `execute`: retry; with a schedule, not before `afterMs` have passed. */
 export class RetryLater extends Error {
   readonly retryAfterMs: number;
 
@@ -12,7 +12,7 @@ export class RetryLater extends Error {
   }
 }
 
-/** To be thrown by `execute`: no further try will help. */
+/** Thrown by `execute`: do not retry. */
 export class FinalFailure extends Error {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
@@ -20,17 +20,18 @@ export class FinalFailure extends Error {
   }
 }
 
+/** A failure of `resolve` or `execute`. */
 export interface Failure {
   readonly reason: string;
-  /** What the provider asked for; null when it said nothing. */
+  /** The delay that the provider requested; null if it did not. */
   readonly afterMs: number | null;
   readonly isFinal: boolean;
 }
 
-/** It is written into the log and stays there. */
+/** The reason is stored in the log for good. */
 const REASON_LENGTH_MAX = 500;
 
-/** What an error of `resolve` or `execute` says, whatever it is: an answer of HTTP may be thrown as it is. */
+/** Reads any value that `resolve` or `execute` throws. An HTTP response may be thrown as it is. */
 export function failureOf(thrown: unknown, wallMs: number, retryAfterMsMax: number): Failure {
   return {
     reason: reasonIn(thrown),
@@ -42,10 +43,10 @@ export function failureOf(thrown: unknown, wallMs: number, retryAfterMsMax: numb
 function reasonIn(thrown: unknown): string {
   if (thrown instanceof Error || typeof thrown !== "object") return reasonOf(thrown, REASON_LENGTH_MAX);
   const status = fieldOf(thrown, "status");
-  return typeof status === "number" ? `answered ${status}` : "something was thrown that is no error";
+  return typeof status === "number" ? `answered ${status}` : "a value that is not an Error was thrown";
 }
 
-/** Of the error, the answer it carries, or its cause. */
+/** Reads the delay from the error, from the response it carries, or from its cause. */
 function waitIn(thrown: unknown, wallMs: number, maxMs: number): number | null {
   for (const holder of [thrown, fieldOf(thrown, "response"), fieldOf(thrown, "cause")]) {
     const ms = fieldOf(holder, "retryAfterMs");

@@ -1,7 +1,7 @@
 /**
- * KEYS lock, the tenant's fence. ARGV owner, ms. { 1, fence } when it is the owner's now, else { 0, ms until it can be
- * free }. An owner that already has it, because an answer was lost, gets it again. The fence rises even when Redis
- * lost its memory, because it never falls behind the server's clock.
+ * KEYS lock, the tenant's fence. ARGV owner, ms. Returns { 1, fence } when the owner holds the lock now, else { 0, ms
+ * until it may be free }. An owner that already holds it, because an answer was lost, gets it again. The fence rises
+ * even after Redis lost its data, because it is never below the server's clock.
  */
 export const TAKE = `
 local held = redis.call('GET', KEYS[1])

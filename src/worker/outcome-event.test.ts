@@ -18,7 +18,7 @@ const ASKING: LoggedEvent = {
   data: { id: "r" },
   metadata: { correlationId: "corr" },
 };
-const VIEW: RequestView = { asking: ASKING, first: ASKING, attempt: 1, standing: null, endedBy: null, last: 0n };
+const VIEW: RequestView = { asking: ASKING, first: ASKING, attempt: 1, recorded: null, endedBy: null, last: 0n };
 const TYPES = { completed: "PayoutCompleted.v1", failed: "PayoutFailed.v1", ended: [] };
 
 function failed(thrown: unknown, retry: RetryPolicy | null, view: Partial<RequestView> = {}) {
@@ -67,7 +67,7 @@ test("E6 no further try behind the last one, a final failure, or an end of the r
 
 test("E6 a reason is bounded and shows nothing of an object that was thrown", () => {
   assert.equal(failed(new Error("x".repeat(9_000)), null).reason.length, 500);
-  assert.equal(failed({ token: "secret" }, null).reason, "something was thrown that is no error");
+  assert.equal(failed({ token: "secret" }, null).reason, "a value that is not an Error was thrown");
   assert.equal(failed(new Response("secret", { status: 502 }), null).reason, "answered 502");
 });
 

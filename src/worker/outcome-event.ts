@@ -5,23 +5,26 @@ import { OUTBOX_INTENT } from "../requests/request-filter.ts";
 import type { Failure } from "./failures.ts";
 import type { OutcomeTypes, RequestView } from "./request-view.ts";
 
-/** What came of executing a request. */
+/** The result of executing a request. */
 export type Execution =
   | { readonly kind: "completed"; readonly result: unknown }
   | { readonly kind: "failed"; readonly failure: Failure; readonly atMs: number; readonly draw: number };
 
 interface OutcomeRules {
   readonly types: OutcomeTypes;
-  /** Null: the domain decides whether there is another try. */
+  /** Null: the domain decides whether to retry. */
   readonly retry: RetryPolicy | null;
-  /** Of the outcome's metadata. */
+  /** `source` in the outcome's metadata. */
   readonly source: string;
 }
 
-/** A larger one is left out of the event: a log refuses events of about a megabyte. */
+/** A larger result is left out of the event: a log rejects events of about a megabyte. */
 const RESULT_BYTES_MAX = 512 * 1024;
 
-/** The event that records it. The same execution always makes the same event, so that appending it again is harmless. */
+/**
+ * The event that records an outcome. The same execution always yields the same event id, so that appending it twice is
+ * safe.
+ */
 export function outcomeEvent(
   execution: Execution,
   view: RequestView,
@@ -51,7 +54,7 @@ function failed(
 ) {
   const { afterMs, reason } = failure;
   const computed = retry === null ? "exhausted" : delayAfter(retry, attempt, draw);
-  // Whoever ended the request meanwhile does not want another try.
+  // A request that the domain has ended in the meantime is not retried.
   const isOver = failure.isFinal || endedBy !== null;
   const isRetried = !isOver && computed !== "exhausted";
   const waitMs = isRetried ? Math.max(computed, afterMs ?? 0) : afterMs;
@@ -64,7 +67,7 @@ function failed(
   };
 }
 
-/** The effect has happened: a result that cannot be written must not keep the outcome out of the log. */
+/** The effect has happened: a result that cannot be serialized must not keep the outcome out of the log. */
 function carried(result: unknown): { result: unknown; resultOmitted?: string } {
   try {
     const text = JSON.stringify(result) ?? "null";
@@ -72,11 +75,14 @@ function carried(result: unknown): { result: unknown; resultOmitted?: string } {
     if (bytes <= RESULT_BYTES_MAX) return { result: JSON.parse(text) };
     return { result: null, resultOmitted: `it has ${bytes} bytes, more than ${RESULT_BYTES_MAX}` };
   } catch {
-    return { result: null, resultOmitted: "it is no JSON" };
+    return { result: null, resultOmitted: "it cannot be written as JSON" };
   }
 }
 
-/** A UUID (version 8) made of what it records: another result is another event, and the log decides which one stands. */
+/**
+ * A UUID (version 8) derived from the outcome. A different result is a different event, and the log's expected revision
+ * decides which one is recorded.
+ */
 function outcomeId(asking: LoggedEvent, type: string, data: object): string {
   const digest = createHash("sha256")
     .update(JSON.stringify([asking.stream, asking.id, type, data]))

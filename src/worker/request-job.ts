@@ -1,34 +1,34 @@
 import { isRelayError, reasonOf } from "../core/errors.ts";
 import { type RequestReference, streamOf } from "../requests/request-names.ts";
-import { type ExecuteLock, type LockPlace, takeLock } from "./execute-lock.ts";
+import { type ExecuteLock, type LockContext, takeLock } from "./execute-lock.ts";
 import { failureOf } from "./failures.ts";
 import type { Execution } from "./outcome-event.ts";
 import { type Recorded, type Recording, recordOutcome } from "./outcome-record.ts";
-import { PutBack } from "./put-back.ts";
 import { type ReadRequest, readRequest } from "./request-log.ts";
 import { idempotencyKey, type RequestView } from "./request-view.ts";
-import { type JobTeller, quietly } from "./worker-log.ts";
+import { Requeue } from "./requeue.ts";
+import { type JobLogger, quietly } from "./worker-log.ts";
 import type { FoundRequest, RecordedOutcome, WorkerSettings } from "./worker-options.ts";
 
 interface RequestJob {
   readonly settings: WorkerSettings;
-  readonly locks: LockPlace;
+  readonly locks: LockContext;
   readonly reference: RequestReference;
-  /** The id of the event that asked for it. */
+  /** The id of the event that requested it. */
   readonly jobId: string;
-  readonly teller: JobTeller;
-  /** Aborts when the worker must end. */
+  readonly logger: JobLogger;
+  /** Aborts when the worker must stop. */
   readonly ending: AbortSignal;
 }
 
-/** What BullMQ keeps of a finished job: where to look, and nothing of what was said. */
+/** What BullMQ keeps of a finished job: a reference to the outcome, never its data. */
 export interface JobReturn {
   readonly outcome: "completed" | "failed" | "skipped";
   readonly eventId: string | null;
 }
 
-/** Lock, read, execute, record. Throws PutBack when the job is to come again. */
-export async function workOn(job: RequestJob): Promise<JobReturn> {
+/** Locks, reads, executes and records. Throws Requeue when the job must be delivered again. */
+export async function processJob(job: RequestJob): Promise<JobReturn> {
   const { requestId, tenant } = job.reference;
   const stream = streamOf(job.settings.context, tenant, requestId);
   const taking = await takeLock(job.locks, tenant, requestId);
@@ -37,61 +37,63 @@ export async function workOn(job: RequestJob): Promise<JobReturn> {
   try {
     const read = await readJob(job, stream);
     const { view } = read;
-    if (view.standing !== null) return await skipped(job, stream, view);
-    if (view.endedBy !== null) return unwanted(job, view);
+    if (view.recorded !== null) return await skipped(job, stream, view);
+    if (view.endedBy !== null) return alreadyEnded(job, view);
     return await executed(job, stream, lock, read);
   } finally {
     await lock.release();
   }
 }
 
-async function readJob({ jobId, settings, teller }: RequestJob, stream: string): Promise<ReadRequest> {
+async function readJob({ jobId, settings, logger }: RequestJob, stream: string): Promise<ReadRequest> {
   const read = await readRequest(settings.log, stream, jobId, settings.types);
-  teller.learn(read.view.asking, read.view.attempt);
+  logger.learn(read.view.asking, read.view.attempt);
   return read;
 }
 
-/** Another worker has the lock. An outcome that stands already makes waiting for it needless. */
+/** Another worker holds the lock. If the outcome is already recorded, there is no need to wait. */
 async function lockedOut(job: RequestJob, stream: string, freeInMs: number): Promise<JobReturn> {
   const { view } = await readJob(job, stream);
-  if (view.standing !== null) return await skipped(job, stream, view);
+  if (view.recorded !== null) return await skipped(job, stream, view);
   const { lockRecheckMs } = job.settings;
-  // A lock that never expires was written by somebody else; a person has to look at it.
+  // No worker writes a lock without expiry; an operator must check it.
   const isEndless = freeInMs < 0;
   const waitMs = isEndless ? lockRecheckMs : Math.min(freeInMs, lockRecheckMs);
-  const reason = isEndless ? "its execute lock has no expiry" : "another worker has its execute lock";
-  throw new PutBack(reason, waitMs);
+  const reason = isEndless
+    ? "its execute lock has no expiry, so something else wrote it: delete the key"
+    : "another worker holds its execute lock";
+  throw new Requeue(reason, waitMs);
 }
 
 async function skipped(job: RequestJob, stream: string, view: RequestView): Promise<JobReturn> {
-  const event = view.standing!;
+  const event = view.recorded!;
   await project(job, stream, view, { event, isRepeated: true });
-  return skip(job, `its outcome stands already: ${event.type}`, event.id);
+  return skip(job, `its outcome is already recorded: ${event.type}`, event.id);
 }
 
-function unwanted(job: RequestJob, { endedBy }: RequestView): JobReturn {
-  return skip(job, `the request is over since ${endedBy!.type} at revision ${endedBy!.revision}`, endedBy!.id);
+function alreadyEnded(job: RequestJob, { endedBy }: RequestView): JobReturn {
+  return skip(job, `the request was ended by ${endedBy!.type} at revision ${endedBy!.revision}`, endedBy!.id);
 }
 
-function skip({ settings, teller }: RequestJob, reason: string, outcomeId: string): JobReturn {
-  teller.tell("skipped", { reason, outcomeId });
+function skip({ settings, logger }: RequestJob, reason: string, outcomeId: string): JobReturn {
+  logger.log("skipped", { reason, outcomeId });
   count(settings, "skipped");
   return { outcome: "skipped", eventId: outcomeId };
 }
 
 async function executed(job: RequestJob, stream: string, lock: ExecuteLock, read: ReadRequest): Promise<JobReturn> {
-  const { ending, jobId, reference, settings, teller } = job;
+  const { ending, jobId, reference, settings, logger } = job;
   const { clock } = settings;
   const { view } = read;
-  teller.tell("started");
+  logger.log("started");
   const startedMs = clock.monotonicMs();
   const execution = await execute(job, stream, lock, read);
   const durationMs = Math.round(clock.monotonicMs() - startedMs);
-  const recording: Recording = { settings, reference, jobId, stream, lock, teller, ending };
+  const recording: Recording = { settings, reference, jobId, stream, lock, logger, ending };
   const recorded = await recordOutcome(recording, execution, view);
   const outcome = kindOf(settings, recorded);
   const reason = execution.kind === "failed" ? execution.failure.reason : null;
-  teller.tell(outcome, { durationMs, outcomeId: recorded.event.id, reason });
+  logger.log(outcome, { durationMs, outcomeId: recorded.event.id, reason });
   await project(job, stream, view, recorded);
   count(settings, outcome);
   const labels = { namespace: settings.context.namespace, outcome };
@@ -122,9 +124,9 @@ async function execute(
     });
     return { kind: "completed", result };
   } catch (error) {
-    // What ends because it was told to end is no failure of the request.
+    // An execution that ended because of the abort is not a failure of the request.
     if (signal.aborted)
-      throw new PutBack(`${reasonOf(signal.reason, 300)}; nothing was recorded`, null, { cause: error });
+      throw new Requeue(`${reasonOf(signal.reason, 300)}; nothing was recorded`, null, { cause: error });
     if (isRelayError(error, "LOG_UNREACHABLE")) throw error;
     const atMs = settings.clock.wallMs();
     const failure = failureOf(error, atMs, settings.retryAfterMsMax);
@@ -145,7 +147,7 @@ async function project(
   try {
     await settings.project({ ...about, metadata: metadata ?? {} });
   } catch (error) {
-    throw new PutBack(`its outcome is recorded, but project failed: ${reasonOf(error, 300)}`, null, { cause: error });
+    throw new Requeue(`its outcome is recorded, but project failed: ${reasonOf(error, 300)}`, null, { cause: error });
   }
 }
 

@@ -2,16 +2,17 @@ import { RelayError } from "../core/errors.ts";
 import type { EventLog, LoggedEvent } from "../ports/event-log.ts";
 import { type OutcomeTypes, type RequestView, viewOf } from "./request-view.ts";
 
+/** A request's stream and what it says about one job. */
 export interface ReadRequest {
   readonly events: readonly LoggedEvent[];
   readonly view: RequestView;
 }
 
 const PAGE = 500;
-/** A request's stream tells of one request; a longer one is something else. */
+/** A stream holds one request; a longer one is not a request's stream. */
 const EVENTS_MAX = 20_000;
 
-/** Throws EVENT_INVALID when the stream does not have the event that asked for the job. */
+/** Reads a request's stream. Throws EVENT_INVALID when it does not hold the event that requested the job. */
 export async function readRequest(
   log: EventLog,
   stream: string,
@@ -32,6 +33,6 @@ export async function readRequest(
   }
   const view = viewOf(events, jobId, types);
   if (view !== null) return { events, view };
-  const has = events.length === 0 ? "is not there or empty" : `has ${events.length} events, none with this id`;
-  throw new RelayError("EVENT_INVALID", `Job ${jobId} was asked for by an event of ${stream}, which ${has}.`);
+  const has = events.length === 0 ? "does not exist or is empty" : `has ${events.length} events but none with this id`;
+  throw new RelayError("EVENT_INVALID", `Job ${jobId} refers to an event of the stream ${stream}, which ${has}.`);
 }

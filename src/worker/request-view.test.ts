@@ -49,9 +49,9 @@ test("E6 the outcome of a job is the one that names its event, wherever it stand
     ["f", "Failed.v1", "a", false],
     ["c", "Completed.v1", "b"],
   ];
-  assert.equal(look("a", ...events)!.standing!.id, "f");
-  assert.equal(look("b", ...events)!.standing!.id, "c");
-  assert.equal(look("f", ...events)!.standing, null);
+  assert.equal(look("a", ...events)!.recorded!.id, "f");
+  assert.equal(look("b", ...events)!.recorded!.id, "c");
+  assert.equal(look("f", ...events)!.recorded, null);
   assert.equal(look("f", ...events)!.endedBy!.id, "c");
   assert.equal(look("c", ...events)!.endedBy, null, "what the domain asks for behind an end is wanted");
 });

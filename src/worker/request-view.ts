@@ -1,38 +1,38 @@
 import type { LoggedEvent } from "../ports/event-log.ts";
 
-/** The types by which a request's stream says how it ended. */
+/** The event types that end a request. */
 export interface OutcomeTypes {
   readonly completed: string;
   readonly failed: string;
-  /** Of the domain, such as `PayoutCancelled.v1`: behind one of them nothing is executed any more. */
+  /** Types of the domain, such as `PayoutCancelled.v1`: after one of them nothing is executed. */
   readonly ended: readonly string[];
 }
 
-/** What a request's stream says about one job. */
+/** The state of one job, derived from its request's stream. */
 export interface RequestView {
-  /** The event that asked for the job. */
+  /** The event that requested the job. */
   readonly asking: LoggedEvent;
-  /** What the domain asked for: the asking event itself, or where a chain of scheduled retries began. */
+  /** The domain's request: the asking event itself, or the first event of a chain of scheduled retries. */
   readonly first: LoggedEvent;
-  /** Of this chain, counted from its failures. */
+  /** The attempt within this chain, counted by its failures. */
   readonly attempt: number;
-  /** What became of this job, if that is recorded already. */
-  readonly standing: LoggedEvent | null;
-  /** What ended the request since the job was asked for. */
+  /** The outcome of this job, if it is recorded. */
+  readonly recorded: LoggedEvent | null;
+  /** The event that ended the request after the job was requested. */
   readonly endedBy: LoggedEvent | null;
   readonly last: bigint;
 }
 
-/** Null when the stream does not have the event that asked. */
+/** Null when the stream does not hold the asking event. */
 export function viewOf(events: readonly LoggedEvent[], askingId: string, types: OutcomeTypes): RequestView | null {
   const asking = events.find(({ id }) => id === askingId);
   const last = events.at(-1)?.revision;
   if (asking === undefined || last === undefined) return null;
   const later = events.filter(({ revision }) => revision > asking.revision);
   const isOutcome = ({ type }: LoggedEvent) => type === types.completed || type === types.failed;
-  const standing = later.find((event) => isOutcome(event) && event.metadata?.causationId === asking.id) ?? null;
+  const recorded = later.find((event) => isOutcome(event) && event.metadata?.causationId === asking.id) ?? null;
   const endedBy = later.find((event) => isEnd(event, types)) ?? null;
-  return { asking, ...chainOf(events, asking, types), standing, endedBy, last };
+  return { asking, ...chainOf(events, asking, types), recorded, endedBy, last };
 }
 
 function isEnd({ data, type }: LoggedEvent, { completed, ended, failed }: OutcomeTypes): boolean {
@@ -44,7 +44,7 @@ function isFinal(data: unknown): boolean {
   return typeof data === "object" && data !== null && "final" in data && data.final === true;
 }
 
-/** A scheduled retry is asked for by a failure, which names the event whose job it was. */
+/** A failure event requests a scheduled retry and names the event of the failed job as its cause. */
 function chainOf(events: readonly LoggedEvent[], asking: LoggedEvent, { failed }: OutcomeTypes) {
   const byId = new Map(events.map((event) => [event.id, event]));
   let first = asking;
@@ -59,8 +59,8 @@ function chainOf(events: readonly LoggedEvent[], asking: LoggedEvent, { failed }
 }
 
 /**
- * What the provider is to recognise a try by. Redelivery and scheduled retries have the same one, because after a
- * failure nobody knows whether it took effect; what the domain asks for anew has another.
+ * The key by which the provider recognizes a repeated attempt. Redeliveries and scheduled retries share it, because
+ * after a failure it is unknown whether the request took effect; a new request of the domain has a new key.
  */
 export const idempotencyKey = (tenant: string, requestId: string, { first }: RequestView) =>
   `${tenant}:${requestId}:${first.revision}`;

@@ -65,8 +65,8 @@ test("E7 every log line about a job has all ids, whatever became of it", async (
   const good = await stage.ask("good");
   const bad = await stage.ask("bad");
   await Promise.all([good, bad].map((id) => stage.finished(id)));
-  const told = stage.lines.map(({ outcome, requestId }) => `${requestId} ${outcome}`).sort();
-  assert.deepEqual(told, ["bad failed", "bad started", "good completed", "good started"]);
+  const logged = stage.lines.map(({ outcome, requestId }) => `${requestId} ${outcome}`).sort();
+  assert.deepEqual(logged, ["bad failed", "bad started", "good completed", "good started"]);
   for (const line of stage.lines) {
     const { causationId, correlationId, eventId, jobId, requestId, source, stream, tenant } = line;
     assert.deepEqual(
@@ -119,8 +119,8 @@ test("E6 a job that is delivered again after its outcome is skipped, and project
   const [first, second] = projected;
   assert.deepEqual({ ...second, isRepeated: false }, { ...first, metadata: second!.metadata });
   assert.equal(second!.isRepeated, true);
-  const line = await stage.line("the skip is told", ({ outcome }) => outcome === "skipped");
-  assert.match(line.reason!, /stands already/);
+  const line = await stage.line("the skip is logged", ({ outcome }) => outcome === "skipped");
+  assert.match(line.reason!, /already recorded/);
 });
 
 test("E6 a request that ended since it was asked for is not executed", async () => {
@@ -132,10 +132,10 @@ test("E6 a request that ended since it was asked for is not executed", async () 
   await stage.work({ execute: () => (executed += 1), outcomes: { ended: ["PayoutCancelled.v1"] } });
   assert.equal(await stage.finished(id), "completed");
   assert.deepEqual([executed, stage.outcomes("r-1").length], [0, 0]);
-  assert.match(stage.lines[0]!.reason!, /over since PayoutCancelled\.v1 at revision 1/);
+  assert.match(stage.lines[0]!.reason!, /ended by PayoutCancelled\.v1 at revision 1/);
 });
 
-test("E6 somebody else writes to the stream in mid-work: the outcome is recorded behind it, and an outcome that stands wins", async () => {
+test("E6 another writer appends during execution: the outcome is recorded after it, and a recorded outcome wins", async () => {
   await using stage = new WorkerStage(server.url);
   let executed = 0;
   await stage.work({
@@ -166,10 +166,10 @@ test("E6 a stream that changes without end: the job fails visibly and says what 
   await stage.work({ log: { ...log, append } });
   const id = await stage.ask("r-1");
   assert.equal(await stage.finished(id), "failed");
-  const { correlationId, reason } = await stage.line("it is told", ({ outcome }) => outcome === "broken");
+  const { correlationId, reason } = await stage.line("it is logged", ({ outcome }) => outcome === "broken");
   assert.equal(correlationId, "corr-r-1");
   assert.equal(stage.lines.filter(({ outcome }) => outcome === "broken").length, 1);
-  assert.match(reason!, /was executed, and its outcome cannot be recorded.*WRONG_REVISION.*retry the job/s);
+  assert.match(reason!, /was executed, but its outcome cannot be recorded.*WRONG_REVISION.*retry the job/s);
 });
 
 test("E6 a schedule: failures ask for the next try, attempts and key come from the log, the last one is final", async () => {
@@ -205,7 +205,7 @@ test("E6 a schedule: failures ask for the next try, attempts and key come from t
     [2, "core:r-1:0"],
     [3, "core:r-1:0"],
   ]);
-  // What the domain asks for anew begins anew.
+  // A new request of the domain starts again.
   await stage.append("r-1", "PayoutQueued.v1", { intent: "outbox" });
   await until("it was tried again", () => seen.length >= 4);
   assert.deepEqual(seen[3], [1, "core:r-1:4"]);
@@ -269,10 +269,10 @@ test("E6 bad jobs fail visibly: no reference, an event that is not in the stream
   await stage.queue.add("execute-request", { tenant: TENANT }, { jobId: "no-reference" });
   await stage.enqueue("unknown-event", "r-9");
   for (const id of ["no-reference", "unknown-event"]) assert.equal(await stage.finished(id), "failed");
-  assert.match((await stage.queue.getJob("no-reference"))!.failedReason, /no reference \{ tenant, requestId \}/);
+  assert.match((await stage.queue.getJob("no-reference"))!.failedReason, /has no \{ tenant, requestId \}/);
   assert.match(
     (await stage.queue.getJob("unknown-event"))!.failedReason,
-    /payout\.request-core-r-9, which is not there/,
+    /payout\.request-core-r-9, which does not exist/,
   );
 });
 
@@ -280,8 +280,8 @@ test("E6 settings that cannot be right are refused by name, without the password
   const log = memoryEventLog();
   const good = { context: "payment.payout", redis: server.url, log, execute: () => {} };
   const refused: readonly (readonly [object, RegExp])[] = [
-    [{ context: "payment" }, /"payment" is no <context>\.<aggregate>/],
-    [{ redis: "http://user:hunter2@host" }, /redis is no address/],
+    [{ context: "payment" }, /"payment" is not of the form <context>\.<aggregate>/],
+    [{ redis: "http://user:hunter2@host" }, /redis is not an address/],
     [{ queue: "a:b" }, /queue is "a:b"/],
     [{ concurrency: 0 }, /concurrency is 0/],
     [{ lockMs: 5 }, /lockMs is 5/],

@@ -1,7 +1,9 @@
 import type { DelayedError, Worker } from "bullmq";
 import type { Redis, RedisOptions } from "ioredis";
+import { backoffMs } from "../core/backoff.ts";
 import { RelayError } from "../core/errors.ts";
 
+/** The clients of BullMQ and Redis. */
 export interface WorkerLibrary {
   readonly Worker: typeof Worker;
   readonly DelayedError: typeof DelayedError;
@@ -11,12 +13,12 @@ export interface WorkerLibrary {
 /** An address as `redis://user:password@host:6379/0`, or the options of ioredis. */
 export type RedisPlace = string | ClientOptions;
 
-/** Replies in another form would not be understood here. */
+/** The worker relies on replies in the default form. */
 type ClientOptions = Omit<RedisOptions, "replyMapping">;
 
-const INSTALL = "npm install bullmq@6.7.0 ioredis@6.0.0";
+const INSTALL = "npm install bullmq@6 ioredis@6";
 /** So that a worker is back soon after Redis is. */
-const RECONNECT_MS_MAX = 2_000;
+const RECONNECT_MS = { firstMs: 50, lastMs: 2_000 };
 const ANSWER_MS_MAX = 4_000;
 
 let loading: Promise<WorkerLibrary> | undefined;
@@ -32,26 +34,26 @@ export function loadWorkerLibrary(): Promise<WorkerLibrary> {
   return loading;
 }
 
-/** Waits for Redis as long as it takes: BullMQ sends its commands again by itself. */
+/** Waits for Redis without a limit: BullMQ retries its commands itself. */
 export function connectQueue(library: WorkerLibrary, place: RedisPlace, over: AbortSignal): Redis {
   return connect(library, place, over, { maxRetriesPerRequest: null });
 }
 
-/** Says at once when Redis does not answer: only the lock knows how long it may still try. */
+/** Fails fast when Redis does not answer: the lock itself decides how long to retry. */
 export function connectLocks(library: WorkerLibrary, place: RedisPlace, over: AbortSignal, lockMs: number): Redis {
   return connect(library, place, over, {
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
-    // Several tries within the life of a lock.
+    // Allows several attempts within the lifetime of a lock.
     commandTimeout: Math.min(ANSWER_MS_MAX, Math.ceil(lockMs / 4)),
   });
 }
 
 function connect({ Redis }: WorkerLibrary, place: RedisPlace, over: AbortSignal, own: ClientOptions): Redis {
   const options: ClientOptions = {
-    // BullMQ makes connections of its own after this one; those, too, must end with the worker.
-    retryStrategy: (tries: number) => (over.aborted ? null : Math.min(50 * 2 ** tries, RECONNECT_MS_MAX)),
+    // BullMQ duplicates this connection; the duplicates must end with the worker, too.
+    retryStrategy: (tries: number) => (over.aborted ? null : backoffMs(RECONNECT_MS, tries)),
     ...own,
   };
   return typeof place === "string" ? new Redis(place, options) : new Redis({ ...place, ...options });
@@ -62,5 +64,5 @@ export function requireRedisPlace(place: RedisPlace): void {
   if (typeof place !== "string") return;
   const url = URL.parse(place);
   if (url !== null && /^rediss?:$/.test(url.protocol) && url.hostname !== "") return;
-  throw new RelayError("CONFIG_INVALID", "redis is no address of the form redis://user:password@host:6379/0.");
+  throw new RelayError("CONFIG_INVALID", "redis is not an address of the form redis://user:password@host:6379/0.");
 }

@@ -28,8 +28,8 @@ test("E6 a lock that another has: the job waits without spending an attempt, and
   await stage.work({ execute: () => (executed += 1) });
   const id = await stage.ask("r-1");
   const line = await stage.line("it waits", ({ outcome }) => outcome === "delayed");
-  assert.match(line.reason!, /another worker has its execute lock/);
-  assert.equal(line.correlationId, "corr-r-1", "its ids are told all the same");
+  assert.match(line.reason!, /another worker holds its execute lock/);
+  assert.equal(line.correlationId, "corr-r-1", "its ids are logged all the same");
   assert.equal(executed, 0);
   assert.equal((await stage.queue.getJob(id))!.attemptsMade, 0);
   await stage.redis.del(lockKey(stage, "r-1"));
@@ -37,7 +37,7 @@ test("E6 a lock that another has: the job waits without spending an attempt, and
   assert.equal(executed, 1);
 });
 
-test("E6 the lock lives for lockMs, is renewed while the work goes on, and its fence rises", async () => {
+test("E6 the lock lives for lockMs, is renewed during the execution, and its fence rises", async () => {
   await using stage = new WorkerStage(server.url);
   const fences: number[] = [];
   let free = () => {};
@@ -67,7 +67,7 @@ test("E6 the lock lives for lockMs, is renewed while the work goes on, and its f
   assert.ok(fences[1]! > fences[0]!, String(fences));
 });
 
-test("E6 a lock that is gone in mid-work: the signal aborts, nothing is recorded, and the job is executed again by the same key", async () => {
+test("E6 a lock that is gone during execution: the signal aborts, nothing is recorded, and the job is executed again by the same key", async () => {
   await using stage = new WorkerStage(server.url);
   const seen: ExecuteContext[] = [];
   await stage.work({
@@ -90,12 +90,12 @@ test("E6 a lock that is gone in mid-work: the signal aborts, nothing is recorded
       [1, "core:r-1:0"],
     ],
   );
-  const line = await stage.line("the loss is told", ({ outcome }) => outcome === "delayed");
+  const line = await stage.line("the loss is logged", ({ outcome }) => outcome === "delayed");
   assert.match(line.reason!, /execute lock is gone.*nothing was recorded/);
   assert.equal(stage.outcomes("r-1").length, 1);
 });
 
-test("E6 a lock that expired in mid-work and is another's now: nothing is recorded by the first, even if it succeeded", async () => {
+test("E6 a lock that expired during execution and is another's now: nothing is recorded by the first, even if it succeeded", async () => {
   await using stage = new WorkerStage(server.url);
   const key = lockKey(stage, "r-1");
   let executed = 0;
@@ -108,7 +108,7 @@ test("E6 a lock that expired in mid-work and is another's now: nothing is record
     },
   });
   await stage.ask("r-1");
-  const line = await stage.line("it is told", ({ reason }) => /that one records the outcome/.test(reason ?? ""));
+  const line = await stage.line("it is logged", ({ reason }) => /that one records the outcome/.test(reason ?? ""));
   assert.equal(line.outcome, "delayed");
   assert.equal(stage.outcomes("r-1").length, 0);
   assert.equal(await stage.redis.get(key), "999:another", "the other's lock is left alone");
@@ -116,7 +116,7 @@ test("E6 a lock that expired in mid-work and is another's now: nothing is record
   assert.deepEqual((await stage.outcome("r-1")).data, { id: "r-1", result: 2 });
 });
 
-test("E6 a Redis that lost its memory in mid-work: a success is recorded under a lock that is taken anew", async () => {
+test("E6 a Redis that lost its data during execution: a success is recorded under a retaken lock", async () => {
   await using stage = new WorkerStage(server.url);
   let executed = 0;
   await stage.work({
@@ -131,7 +131,7 @@ test("E6 a Redis that lost its memory in mid-work: a success is recorded under a
   assert.deepEqual((await stage.outcome("r-1")).data, { id: "r-1", result: "paid" });
   await stage.ask("r-2");
   await stage.outcome("r-2");
-  assert.equal(executed, 2, "and the worker goes on");
+  assert.equal(executed, 2, "and the worker continues");
 });
 
 test("E6 the log does not answer: nothing is executed while it cannot be read, and what happened is recorded once it is back", async () => {
@@ -182,7 +182,7 @@ test("E6 a projection that fails is called again until it succeeds, and nothing 
   );
 });
 
-test("E6 Redis is killed and restarted in mid-work: one execution, one outcome, and the worker goes on", async () => {
+test("E6 Redis is killed and restarted during execution: one execution, one outcome, and the worker continues", async () => {
   await using stage = new WorkerStage(server.url);
   let executed = 0;
   await stage.work({
@@ -216,7 +216,7 @@ test("E6 a close lets the work end and frees its lock; behind the grace the sign
   await stage.finished(ids[0]!);
   assert.equal(stage.outcomes("endless").length, 0);
   assert.equal(await stage.redis.exists(lockKey(stage, "endless")), 0, "its lock is free");
-  await assert.rejects(first.run(), /it was closed/);
+  await assert.rejects(first.run(), /called after close/);
   await stage.work({ execute: () => "done by the second" });
   assert.deepEqual((await stage.outcome("endless")).data, { id: "endless", result: "done by the second" });
 });
@@ -233,14 +233,14 @@ test("E6 a result that is no JSON or too large does not keep the outcome out of 
   await Promise.all(["big", "odd"].map((id) => stage.ask(id)));
   const [big, odd] = await Promise.all(["big", "odd"].map((id) => stage.outcome(id)));
   assert.deepEqual(big!.data, { id: "big", result: null, resultOmitted: "it has 600002 bytes, more than 524288" });
-  assert.deepEqual(odd!.data, { id: "odd", result: null, resultOmitted: "it is no JSON" });
+  assert.deepEqual(odd!.data, { id: "odd", result: null, resultOmitted: "it cannot be written as JSON" });
 });
 
 test("E6 Redis is away: a start waits for it, and an end does not", async () => {
   const stage = new WorkerStage(server.url);
   await server.kill();
   await stage.work();
-  await stage.line("nobody answers", ({ outcome }) => outcome === "trouble");
+  await stage.line("no answer", ({ outcome }) => outcome === "trouble");
   await (await stage.work()).close(0);
   await server.restart();
   await stage.ask("r-1");

@@ -1,27 +1,27 @@
 import type { LoggedEvent } from "../ports/event-log.ts";
 
-/** What a line is about: what happened to the job, or to the worker itself. */
+/** What happened to a job, or to the worker itself. */
 type WorkerLogOutcome =
   | "started"
   | "completed"
   | "failed"
-  /** Nothing was executed: it was done before, or nobody wants it any more. */
+  /** Nothing was executed: the outcome is already recorded, or the domain ended the request. */
   | "skipped"
-  /** Nothing was recorded: the job comes again by itself. */
+  /** Nothing was recorded: the job is delivered again. */
   | "delayed"
-  /** It has happened and cannot be recorded yet. */
+  /** The request was executed and its outcome cannot be recorded yet. */
   | "waiting"
-  /** The job is in BullMQ's failed set: a person has to look. */
+  /** The job is in BullMQ's failed set: an operator must act. */
   | "broken"
-  /** Of the worker, not of a job. */
+  /** An error of the worker's connections, not of a job. */
   | "trouble";
 
-/** Every line has all of these; what is not known is null. */
+/** One log line. Every line has all of these fields; unknown values are null. */
 export interface WorkerLogLine {
   readonly level: "info" | "warn" | "error";
   readonly namespace: string;
   readonly tenant: string | null;
-  /** The event that asked for the job. */
+  /** The event that requested the job. */
   readonly eventId: string | null;
   readonly requestId: string | null;
   readonly jobId: string | null;
@@ -33,11 +33,12 @@ export interface WorkerLogLine {
   readonly attempt: number | null;
   /** The event that records the outcome. */
   readonly outcomeId: string | null;
-  /** Why, when it is not plain. */
+  /** Why, when the outcome alone does not say. */
   readonly reason: string | null;
   readonly durationMs: number | null;
 }
 
+/** One measurement. */
 export interface WorkerSample {
   /** Jobs by outcome, the time that `execute` took, and the time from the asking event to its outcome. */
   readonly name: "outbox_requests_total" | "outbox_request_duration_ms" | "outbox_request_lag_ms";
@@ -48,19 +49,11 @@ export interface WorkerSample {
 type Subject = Omit<WorkerLogLine, "level" | "outcome" | "reason" | "durationMs" | "outcomeId">;
 type Detail = Partial<Pick<WorkerLogLine, "reason" | "durationMs" | "outcomeId">>;
 
-const LEVELS: Readonly<Record<WorkerLogOutcome, WorkerLogLine["level"]>> = {
-  started: "info",
-  completed: "info",
-  skipped: "info",
-  failed: "warn",
-  delayed: "warn",
-  waiting: "warn",
-  broken: "error",
-  trouble: "error",
-};
+const WARNINGS: ReadonlySet<WorkerLogOutcome> = new Set(["failed", "delayed", "waiting"]);
+const ERRORS: ReadonlySet<WorkerLogOutcome> = new Set(["broken", "trouble"]);
 
-/** Tells of one job, with more of its ids as they become known. A listener that throws disturbs nothing. */
-export class JobTeller {
+/** Logs one job and adds its ids as they become known. A listener that throws has no effect on the job. */
+export class JobLogger {
   readonly #onLog: (line: WorkerLogLine) => void;
   #subject: Subject;
 
@@ -70,7 +63,7 @@ export class JobTeller {
     this.#subject = { ...unknown, correlationId: null, causationId: null, source: null, ...known };
   }
 
-  /** What the asking event says of itself stands in every line from now on. */
+  /** Adds the asking event's metadata to all later lines. */
   learn({ id, metadata }: LoggedEvent, attempt: number): void {
     const { causationId, correlationId, source } = metadata ?? {};
     this.#subject = {
@@ -80,12 +73,18 @@ export class JobTeller {
     };
   }
 
-  tell(outcome: WorkerLogOutcome, detail: Detail = {}): void {
+  log(outcome: WorkerLogOutcome, detail: Detail = {}): void {
     const line = { ...this.#subject, reason: null, durationMs: null, outcomeId: null, ...detail };
-    quietly(() => this.#onLog({ level: LEVELS[outcome], outcome, ...line }));
+    quietly(() => this.#onLog({ level: levelOf(outcome), outcome, ...line }));
   }
 }
 
+function levelOf(outcome: WorkerLogOutcome): WorkerLogLine["level"] {
+  if (ERRORS.has(outcome)) return "error";
+  return WARNINGS.has(outcome) ? "warn" : "info";
+}
+
+/** Calls a listener and ignores its errors. */
 export function quietly(listener: () => void): void {
   try {
     listener();

@@ -2,36 +2,38 @@ import { type Clock, type Random, systemClock, systemRandom } from "../core/cloc
 import { RelayError } from "../core/errors.ts";
 import type { RetryPolicy } from "../core/retry-policy.ts";
 import type { EventLog, LoggedEvent } from "../ports/event-log.ts";
-import { contextName, type RequestContext, requestContext } from "../requests/request-names.ts";
+import type { RequestContext } from "../ports/request-queue.ts";
+import { contextName, requestContext } from "../requests/request-names.ts";
 import type { OutcomeTypes } from "./request-view.ts";
 import { type RedisPlace, requireRedisPlace } from "./worker-clients.ts";
 import type { WorkerLogLine, WorkerSample } from "./worker-log.ts";
 
-/** A request as the log has it: what `resolve` begins with, and what `execute` gets without one. */
+/** A request as it is in the log: the argument of `resolve`, and of `execute` if there is no `resolve`. */
 export interface FoundRequest {
   readonly tenant: string;
   readonly requestId: string;
   readonly stream: string;
-  /** All of the stream, in its order. */
+  /** All events of the stream, in order. */
   readonly events: readonly LoggedEvent[];
-  /** The one that asked for this job. */
+  /** The event that requested this job. */
   readonly asking: LoggedEvent;
 }
 
+/** What `execute` gets besides the request. */
 export interface ExecuteContext {
-  /** `tenant:requestId:version`, the same for every redelivery and every scheduled retry of the same wish. */
+  /** `tenant:requestId:version`, the same for every redelivery and every scheduled retry of one request. */
   readonly idempotencyKey: string;
-  /** 1 is the first try. */
+  /** 1 is the first attempt. */
   readonly attempt: number;
-  /** Aborts when the lock is lost or the worker must end: whatever comes afterwards is not recorded as a failure. */
+  /** Aborts when the lock is lost or the worker must stop. An error after that is not recorded as a failure. */
   readonly signal: AbortSignal;
-  /** Rises with every lock of the tenant, for providers that refuse stragglers. */
+  /** Rises with every lock of the tenant, for providers that can reject stale calls. */
   readonly fence: number;
   readonly jobId: string;
   readonly correlationId: string | null;
 }
 
-/** What the log says became of a job. */
+/** The outcome of a job as it is in the log. */
 export interface RecordedOutcome {
   readonly kind: "completed" | "failed";
   readonly tenant: string;
@@ -42,44 +44,45 @@ export interface RecordedOutcome {
   readonly data: unknown;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly attempt: number;
-  /** It stood there already; `project` may have seen it before. */
+  /** It was already recorded; `project` may have seen it before. */
   readonly isRepeated: boolean;
 }
 
+/** Options of `requestWorker`. */
 export interface RequestWorkerOptions<Request = FoundRequest> {
   /** `<context>.<aggregate>`, as in `payment.payout`. */
   readonly context: string;
-  /** Of the keys in Redis and of the metrics; the context's name without it. */
+  /** Prefix of the Redis keys and label of the metrics. Default: the context's name. */
   readonly namespace?: string;
   readonly redis: RedisPlace;
-  /** The relay's queue; the context's name without it. */
+  /** The relay's queue. Default: the context's name. */
   readonly queue?: string;
-  /** What BullMQ's keys begin with. */
+  /** The prefix of BullMQ's keys. */
   readonly prefix?: string;
-  /** Jobs at a time. */
+  /** Jobs that run at the same time. */
   readonly concurrency?: number;
   readonly log: EventLog;
-  /** `PayoutCompleted.v1` and `PayoutFailed.v1` for the aggregate `payout`, unless told otherwise. */
+  /** `PayoutCompleted.v1` and `PayoutFailed.v1` for the aggregate `payout` by default. */
   readonly outcomes?: Partial<OutcomeTypes>;
-  /** `service://<context>/<aggregate>` without it. */
+  /** `source` of the outcomes. Default: `service://<context>/<aggregate>`. */
   readonly source?: string;
   readonly resolve?: (found: FoundRequest) => Request | Promise<Request>;
   readonly execute: (request: Request, context: ExecuteContext) => unknown;
-  /** Whether a failure is tried again: by the domain, which sees it in the log, or by a schedule. */
+  /** Who retries a failure: the domain, which reads it from the log, or a schedule. */
   readonly retry?: "domain" | RetryPolicy;
-  /** How long a lock outlives a worker that died. */
+  /** How long the lock of a dead worker lasts. */
   readonly lockMs?: number;
-  /** How long a job waits that another worker has locked, before it looks again. */
+  /** How often a job checks a lock that another worker holds. */
   readonly lockRecheckMs?: number;
-  /** BullMQ gives a job to another worker when its own has not been heard of for so long. */
+  /** BullMQ delivers a job to another worker when its own has not renewed it for this time. */
   readonly stalledMs?: number;
-  /** No Retry-After makes a request wait longer. */
+  /** The longest delay that a Retry-After can request. */
   readonly retryAfterMsMax?: number;
-  /** Updates snapshots and metrics. Called again for the same outcome whenever the job is delivered again. */
+  /** Updates snapshots and metrics. Called again for the same outcome when the job is delivered again. */
   readonly project?: (outcome: RecordedOutcome) => unknown;
   readonly onLog?: (line: WorkerLogLine) => void;
   readonly onMetric?: (sample: WorkerSample) => void;
-  /** Time and chance, for tests. */
+  /** Clock and randomness, for tests. */
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -94,9 +97,9 @@ export interface WorkerSettings {
   readonly log: EventLog;
   readonly types: OutcomeTypes;
   readonly source: string;
-  /** Resolve and execute in one. */
+  /** `resolve` and `execute` in one. */
   readonly perform: (found: FoundRequest, context: ExecuteContext) => Promise<unknown>;
-  /** Null: by the domain. */
+  /** Null: the domain retries. */
   readonly retry: RetryPolicy | null;
   readonly lockMs: number;
   readonly lockRecheckMs: number;
@@ -115,7 +118,8 @@ const DAY_MS = 86_400_000;
 export function workerSettings<Request>(options: RequestWorkerOptions<Request>): WorkerSettings {
   const context = requestContext(options.context, options.namespace);
   const queue = options.queue ?? contextName(context);
-  if (queue === "" || queue.includes(":")) throw invalid(`queue is ${JSON.stringify(queue)}, empty or with a colon`);
+  if (queue === "" || queue.includes(":"))
+    throw invalid(`queue is ${JSON.stringify(queue)}; it must not be empty or contain a colon`);
   requireRedisPlace(options.redis);
   return {
     context,
@@ -141,7 +145,7 @@ export function workerSettings<Request>(options: RequestWorkerOptions<Request>):
 }
 
 function performer<Request>({ execute, resolve }: RequestWorkerOptions<Request>): WorkerSettings["perform"] {
-  // Without `resolve` the request is what was found: the type parameter's default says so.
+  // Without `resolve` the request is the FoundRequest, as the type parameter's default says.
   const resolved = resolve ?? ((found: FoundRequest) => found as Request);
   return async (found, context) => await execute(await resolved(found), context);
 }

@@ -1,33 +1,34 @@
 import { nearestName } from "../../routing/nearest-name.ts";
 import type { WrittenDestination } from "./destination-scheme.ts";
 
+/** A parsed destination address. */
 export interface Address {
   readonly scheme: string;
-  /** `host:port` each, at least one. */
+  /** `host:port` each; never empty. */
   readonly hosts: readonly string[];
   readonly username: string | null;
   readonly password: string | null;
-  /** Decoded, without the slash in front. */
+  /** Decoded, without the leading slash. */
   readonly path: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 interface AddressRules {
   readonly defaultPort: number;
-  /** Names of the parameters after the question mark that mean something. */
+  /** The known query parameters. */
   readonly parameters: readonly string[];
 }
 
 const ADDRESS = /^([a-z][a-z0-9+.-]*):\/\/(?:([^@/?#]*)@)?([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i;
 
-/** Takes `scheme://user:password@host:port,host:port/path?name=value` apart; null when `problems` say what is wrong. */
+/** Parses `scheme://user:password@host:port,host:port/path?name=value`; null when `problems` say what is wrong. */
 export function parseAddress(written: WrittenDestination, rules: AddressRules): Address | null {
   const { address, problems, setting } = written;
   const [, scheme, login, hostList, path = "", query = ""] = ADDRESS.exec(address) ?? [];
   if (scheme === undefined || hostList === undefined) {
     problems.push(
-      `${setting} is no address of the form ${/^[a-z0-9+.-]+/i.exec(address)?.[0] ?? "scheme"}://host:port`,
+      `${setting} is not an address of the form ${/^[a-z0-9+.-]+/i.exec(address)?.[0] ?? "scheme"}://host:port`,
     );
     return null;
   }
@@ -45,7 +46,7 @@ export function parseAddress(written: WrittenDestination, rules: AddressRules): 
   return { scheme: scheme.toLowerCase(), hosts: known, username, password, path: decoded(path) ?? "", parameters };
 }
 
-/** Null when it is no host, or has an impossible port. */
+/** `host:port`; null for an invalid host or port. */
 export function hostAndPort(written: string, defaultPort: number): string | null {
   const [, host, digits] = HOST.exec(written) ?? [];
   const port = Number(digits ?? defaultPort);
@@ -69,5 +70,5 @@ function decoded(text: string | null): string | null {
 function hint(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   if (nearest !== undefined) return `did you mean ${nearest}?`;
-  return known.length === 0 ? "there are none here" : `known are ${known.join(", ")}`;
+  return known.length === 0 ? "this address takes none" : `known are ${known.join(", ")}`;
 }

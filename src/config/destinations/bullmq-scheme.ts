@@ -7,6 +7,7 @@ import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
 const PARAMETERS = ["queue", "prefix", "name", "attempts", "removeOnComplete", "removeOnFail"];
 
+/** BullMQ queues, from `bullmq+redis://` addresses. */
 export const bullmqScheme: DestinationScheme = {
   kind: "bullmq",
   schemes: ["bullmq+redis", "bullmq+rediss"],
@@ -42,24 +43,24 @@ function jobOptions(
   hosts: number,
   { problems, setting }: WrittenDestination,
 ): Partial<BullmqPublisherOptions> | null {
-  const complaints = problems.length;
-  const complain = (what: string) => void problems.push(`${setting} ${what}`);
+  const problemsBefore = problems.length;
+  const addProblem = (what: string) => void problems.push(`${setting} ${what}`);
   const removal = (name: string): Removal | undefined => {
     const text = parameters.get(name);
     if (text === undefined) return undefined;
     if (/^(?:true|false)$/.test(text)) return text === "true";
     if (/^\d{1,9}$/.test(text)) return Number(text);
-    complain(`has the parameter ${name}: write true, false or how many stay`);
+    addProblem(`has the parameter ${name}: write true, false or how many jobs to keep`);
     return undefined;
   };
   const queue = parameters.get("queue");
   const fault = queue === undefined ? null : queueFault(queue);
-  if (fault !== null) complain(`has the parameter queue: ${fault}`);
+  if (fault !== null) addProblem(`has the parameter queue: ${fault}`);
   const attempts = parameters.get("attempts");
   if (attempts !== undefined && !/^[1-9]\d{0,4}$/.test(attempts)) {
-    complain("has the parameter attempts: write a whole number from 1 to 99999");
+    addProblem("has the parameter attempts: write a whole number from 1 to 99999");
   }
-  if (hosts > 1) complain("has several hosts: BullMQ here speaks to one server, not to a cluster");
+  if (hosts > 1) addProblem("has several hosts: BullMQ needs a single server, not a cluster");
   const given = Object.entries({
     queue,
     prefix: parameters.get("prefix"),
@@ -68,5 +69,5 @@ function jobOptions(
     removeOnComplete: removal("removeOnComplete"),
     removeOnFail: removal("removeOnFail"),
   }).filter(([, value]) => value !== undefined);
-  return problems.length > complaints ? null : Object.fromEntries(given);
+  return problems.length > problemsBefore ? null : Object.fromEntries(given);
 }

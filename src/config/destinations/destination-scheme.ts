@@ -1,51 +1,53 @@
 import type { Limits } from "../../core/limits.ts";
 import type { Publisher } from "../../ports/publisher.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 
-/** Where events go, with all that its publisher has to be told. */
+/** A configured destination, with everything that its publisher needs. */
 export interface DestinationConfig {
-  /** The broker's name in traces and texts: `kafka`, `rabbitmq`. */
+  /** The broker's kind in traces and messages: `kafka`, `rabbitmq`. */
   readonly kind: string;
-  /** As routes, logs and metrics call it. Progress is kept under it. */
+  /** The name in routes, logs and metrics. Progress is stored under it. */
   readonly name: string;
-  /** `host:port` each; one that takes a connection shows that the destination is there. Empty: nobody can be asked. */
+  /**
+   * `host:port` each, to check by a connection that the destination is reachable. Empty if there is nothing to check.
+   */
   readonly addresses: readonly string[];
   readonly isExactlyOnce: boolean;
-  /** Whether it writes to standard output, where the log would be otherwise. */
+  /** Whether it writes to standard output. Then the log goes to standard error. */
   readonly usesStdout?: boolean;
-  /** What is legal and still deserves a second look. */
+  /** Valid settings that deserve attention. */
   readonly warnings: readonly string[];
-  /** Events per second that it is given at most; null or absent for no limit. */
+  /** Rate limit in events per second; null or absent without a limit. */
   readonly ratePerSecond?: number | null;
   readonly limits?: Partial<Limits>;
-  /** What its publisher is told, secrets included. */
+  /** The publisher's options, secrets included. */
   readonly options: object;
-  /** Makes the publisher. Its client is loaded only here; without it the error says what to install. */
+  /** Opens the publisher. Loads its client only now; without the client the error says what to install. */
   open(): Promise<Publisher>;
-  /** What mends a missing topic; `{topic}` stands for its name. */
+  /** How to create a missing topic; `{topic}` stands for its name. */
   readonly topicFix?: string;
-  /** Present where topics have to be there before: those that cannot be written to, with the reason. */
+  /** Present where topics must exist before a publish. Returns the missing or unwritable ones, with the reason. */
   missingTopics?(topics: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
-/** An address as somebody wrote it, and what else is known. */
+/** A destination's address as written, with its context. */
 export interface WrittenDestination {
-  /** The name that the destination is to have. */
+  /** The destination's name. */
   readonly name: string;
-  /** The setting that holds the address, for complaints. */
+  /** The setting that holds the address, for problems. */
   readonly setting: string;
   readonly address: string;
   readonly settings: Settings;
-  /** Complaints go here. They show no more of an address than its scheme: what follows may hold a password. */
+  /** Receives the problems. They show no more of an address than its scheme: the rest can contain a password. */
   readonly problems: string[];
 }
 
-/** One kind of destination: which addresses lead to it, and what becomes of them. */
+/** One kind of destination: which addresses select it, and how to configure it. */
 export interface DestinationScheme {
   readonly kind: string;
-  /** `amqp`, `amqps`. */
+  /** Such as `amqp`, `amqps`. */
   readonly schemes: readonly string[];
-  /** For people: `amqp://host/vhost?exchange=NAME`. */
+  /** For messages: `amqp://host/vhost?exchange=NAME`. */
   readonly example: string;
   /** Null when `problems` say why there is none. */
   configure(written: WrittenDestination): DestinationConfig | null;

@@ -6,27 +6,27 @@ import { compileTemplate, type Template } from "../../routing/template.ts";
 const ADDRESS = /^(https?):\/\/(?:([^@/?#]*)@)?([^/?#]+)([^#]*)$/i;
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i;
 const PLACEHOLDER = /(\{[^{}]*\})/;
-/** What an event may put into a host: letters, digits and single dots and hyphens, so nothing that ends the host. */
+/** What an event may insert into a host: letters, digits, single dots and hyphens. None of these ends the host. */
 const HOST_VALUE = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i;
 const DOT_SEGMENT = /(?:^|[\\/])\.\.?(?:[\\/]|$)/;
-/** Places of the source, which a destination never sees. */
-const OF_THE_SOURCE = /^\{(?:schema|table)[|}]/;
+/** Fields of the source, which a destination does not know. */
+const SOURCE_FIELD = /^\{(?:schema|table)[|}]/;
 
-/** An address of the HTTP destination, taken apart. */
+/** A parsed address of the HTTP destination. */
 export interface HttpAddress {
-  /** Fixed, or made anew for every event. */
+  /** Fixed, or computed for each event. */
   readonly url: string | HttpTarget;
   /** `host:port`; null where events name the host. */
   readonly hostAndPort: string | null;
   readonly isEncrypted: boolean;
-  /** User and password of the address, as a header says them. */
+  /** User and password of the address, as an Authorization header. */
   readonly authorization: string | null;
 }
 
-/** Returns what is wrong with it as a text. */
+/** Parses an address; a text says what is wrong with it. */
 export function httpAddress(written: string): HttpAddress | string {
   const [, scheme = "", login, host = "", rest = ""] = ADDRESS.exec(written) ?? [];
-  if (scheme === "") return "is no address of the form https://host/path";
+  if (scheme === "") return "is not an address of the form https://host/path";
   const isEncrypted = scheme.toLowerCase() === "https";
   const [name, port] = splitPort(host);
   const whole = `${scheme.toLowerCase()}://${sample(name)}${port}`;
@@ -36,7 +36,7 @@ export function httpAddress(written: string): HttpAddress | string {
   const common = { isEncrypted, authorization };
   if (!PLACEHOLDER.test(host + rest)) {
     const url = URL.parse(`${whole}${rest}`);
-    if (url === null || /[{}]/.test(rest)) return "has a brace that belongs to no {name}";
+    if (url === null || /[{}]/.test(rest)) return "has a brace that is not part of a {name}";
     return { ...common, url: url.href, hostAndPort: hostAndPortOf(url, isEncrypted) };
   }
   try {
@@ -54,8 +54,8 @@ export function httpAddress(written: string): HttpAddress | string {
     const url: HttpTarget = { of, origin, scope: byType ? "topic" : "event" };
     return { ...common, url, hostAndPort: origin === null ? null : hostAndPortOf(new URL(origin), isEncrypted) };
   } catch (error) {
-    // The text of a template that is none quotes only what stands between the braces.
-    if (isRelayError(error) || error instanceof UnfitTemplate) return `is no template: ${reasonOf(error)}`;
+    // The message of a template error quotes only the text between the braces, which holds no secret.
+    if (isRelayError(error) || error instanceof UnfitTemplate) return `is not a valid template: ${reasonOf(error)}`;
     throw error;
   }
 }
@@ -75,16 +75,18 @@ function partsOf(text: string): readonly Part[] {
     .filter((part) => part !== "")
     .map((part) => {
       if (!PLACEHOLDER.test(part)) return part;
-      if (OF_THE_SOURCE.test(part)) throw new UnfitTemplate(`an address cannot hold ${part}; the route's topic can`);
+      if (SOURCE_FIELD.test(part)) throw new UnfitTemplate(`an address cannot use ${part}; the route's topic can`);
       return { name: part, value: compileTemplate(part) };
     });
 }
 
-/** The way and the question as a parser would write them, so that only what an event brings can change it. */
+/**
+ * Normalizes path and query as the URL parser would. After that, a change by the parser comes from an event's value.
+ */
 function normalRest(rest: string): string {
   const marked = rest.split(PLACEHOLDER);
   const literal = marked.filter((_, at) => at % 2 === 0).join("");
-  if (/[{}]/.test(literal)) throw new UnfitTemplate("it has a brace that belongs to no {name}");
+  if (/[{}]/.test(literal)) throw new UnfitTemplate("it has a brace that is not part of a {name}");
   const plain = marked.map((part, at) => (at % 2 === 1 ? `~${at}~` : part)).join("");
   const url = new URL(`http://host${plain}`);
   return `${url.pathname}${url.search}`.replace(/~(\d+)~/g, (_, at: string) => marked[Number(at)]!);
@@ -96,31 +98,32 @@ function filled(parts: readonly Part[], message: Message, encode: (value: string
     .map((part) => {
       if (typeof part === "string") return part;
       const value = part.value(event, { schema: "", table: "" });
-      if (value === null || value === "") throw new Error(`the address needs ${part.name}, and the event has none`);
+      if (value === null || value === "")
+        throw new Error(`the address needs ${part.name}, but the event has no such value`);
       return encode(value, part.name);
     })
     .join("");
 }
 
 function pathValue(value: string, name: string): string {
-  if (!value.isWellFormed()) throw new Error(`the value of ${name} holds half a character (a lone surrogate)`);
-  // Receivers that decode before they split would walk up.
-  if (DOT_SEGMENT.test(value)) throw new Error(`the value of ${name} leads out of the address's path`);
+  if (!value.isWellFormed()) throw new Error(`the value of ${name} contains half a character (a lone surrogate)`);
+  // A receiver that decodes before it splits would resolve `..`.
+  if (DOT_SEGMENT.test(value)) throw new Error(`the value of ${name} would leave the address's path`);
   return encodeURIComponent(value).replaceAll("'", "%27");
 }
 
 function hostValue(value: string, name: string): string {
   if (value.length > 253 || value.includes("..") || !HOST_VALUE.test(value)) {
-    throw new Error(`the value of ${name} is no part of a host's name`);
+    throw new Error(`the value of ${name} cannot be part of a host name`);
   }
   return value;
 }
 
-/** A way that the parser changes has a `..` or the like in it: it would lead elsewhere. */
+/** If the parser changes the path, it contains `..` or similar and would lead elsewhere. */
 function checked(begin: string, rest: string): string {
   const url = URL.parse(`${begin}${rest}`);
-  if (url === null) throw new Error("the event's values make no address");
-  if (`${url.pathname}${url.search}` !== rest) throw new Error("the event's values lead out of the address's path");
+  if (url === null) throw new Error("the event's values do not form a valid URL");
+  if (`${url.pathname}${url.search}` !== rest) throw new Error("the event's values would leave the address's path");
   return url.href;
 }
 
@@ -129,7 +132,7 @@ function splitPort(host: string): readonly [name: string, port: string] {
   return [name, port];
 }
 
-/** The host with something in the place of its values, to see whether it could be one. */
+/** The host with sample values, to check its form. */
 function sample(host: string): string {
   return host.replace(/\{[^{}]*\}/g, "x");
 }

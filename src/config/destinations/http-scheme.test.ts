@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "../../core/event.ts";
 import type { HttpPublisherOptions } from "../../publishers/http/http-config.ts";
-import { settingsSchema } from "../settings.ts";
+import { settingsSchema } from "../settings/settings.ts";
 import { httpScheme } from "./http-scheme.ts";
 
 function configured(address: string, env: Readonly<Record<string, string>> = {}) {
@@ -25,7 +25,7 @@ function target(address: string) {
   return options.url;
 }
 
-test("G2 an address says host, path, question and login", () => {
+test("G2 an address has host, path, query and login", () => {
   const { config, options } = configured("https://user:p%40ss@Host.example/a%20b/../c?x=1");
   assert.deepEqual([config?.kind, config?.addresses], ["http", ["host.example:443"]]);
   assert.equal(options.url, "https://host.example/c?x=1");
@@ -34,27 +34,27 @@ test("G2 an address says host, path, question and login", () => {
   assert.deepEqual([options.requestTimeoutMs, options.sendMs], [3_500, 1_000]);
 });
 
-test("G2 addresses that are none are told, without what they hold", () => {
-  for (const [address, said] of [
-    ["https://", /no address of the form/],
+test("G2 invalid addresses are reported without their content", () => {
+  for (const [address, expected] of [
+    ["https://", /not an address of the form/],
     ["https://ho st/", /host that is not/],
     ["https://host:99999/", /host that is not/],
     ["https://host/}x", /a brace/],
     ["https://host/{{type}}", /a brace/],
     ["https://host:{key}/", /host that is not/],
     ["https://host/{kei}", /did you mean \{key\}/],
-    ["https://host/{table}", /cannot hold \{table\}/],
+    ["https://host/{table}", /cannot use \{table\}/],
   ] as const) {
     const { config, problems } = configured(address);
     assert.equal(config, null, address);
-    assert.match(problems, said);
+    assert.match(problems, expected);
   }
   assert.match(configured("https://h/", { HTTP_TLS_KEY: "-----BEGIN KEY-----" }).problems, /HTTP_TLS_CERT is not/);
 });
 
-test("A20 a secret in the clear is warned of, but not on the same machine", () => {
+test("A20 an unencrypted secret causes a warning, but not on the same machine", () => {
   const env = { HTTP_HEADERS: "authorization=x" };
-  assert.match(configured("http://host/", env).config!.warnings.join(), /in the clear/);
+  assert.match(configured("http://host/", env).config!.warnings.join(), /unencrypted/);
   for (const [address, given] of [
     ["https://host/", env],
     ["http://127.0.0.1/", env],
@@ -76,7 +76,7 @@ test("H1 A20 credentials never go to a host that events name freely: refused at 
   ] as const) {
     const { config, problems } = configured(address, env);
     assert.equal(config, null, address);
-    assert.match(problems, /events name the host .*HTTP_ALLOWED_HOSTS/);
+    assert.match(problems, /events name the host: .*HTTP_ALLOWED_HOSTS/);
     assert.doesNotMatch(problems, /s3cret/);
     assert.equal(configured(address, { ...env, HTTP_ALLOWED_HOSTS: "*.example.org" }).problems, "");
   }
@@ -86,7 +86,7 @@ test("H1 A20 credentials never go to a host that events name freely: refused at 
   assert.equal(configured("https://host/{type}", { HTTP_HEADERS: "authorization=x", ...tls }).problems, "");
 });
 
-test("A20 values of an event become one part of the path or the question, whatever they hold", () => {
+test("A20 a value of an event stays one part of the path or the query, whatever it contains", () => {
   const { of, origin, scope } = target("https://host/a/{header:x}/b?q={header:x}");
   assert.deepEqual([origin, scope], ["https://host", "event"]);
   for (const value of [
@@ -110,24 +110,24 @@ test("A20 values of an event become one part of the path or the question, whatev
     assert.throws(() => of(message({ x: value })), /\{header:x\}/, value);
   }
   const joined = target("https://host/a/{header:x}{header:y}/b").of;
-  assert.throws(() => joined(message({ x: ".", y: "." })), /leads? out of the address's path/);
+  assert.throws(() => joined(message({ x: ".", y: "." })), /leave the address's path/);
 });
 
-test("a value that the event lacks is named; a stand-in takes its place", () => {
+test("a value that the event lacks is named; a default replaces it", () => {
   assert.throws(
     () => target("https://host/{key}").of(message({}, null)),
-    /the address needs \{key\}, and the event has none/,
+    /the address needs \{key\}, but the event has no such value/,
   );
   assert.equal(target("https://host/{key|none}").of(message({}, null)), "https://host/none");
 });
 
-test("A20 F2 an address that depends on the type alone is the topic's; a host that an event names is guarded", () => {
+test("A20 F2 an address that depends only on the type fails per topic; a host that an event names is guarded", () => {
   assert.deepEqual(target("https://host/{type}").scope, "topic");
   const { of, origin, scope } = target("https://{header:h}.example:8443/x");
   assert.deepEqual([origin, scope], [null, "event"]);
   assert.deepEqual(configured("https://{header:h}/").config?.addresses, []);
   assert.equal(of(message({ h: "a.b" })), "https://a.b.example:8443/x");
   for (const value of ["evil.org/", "evil.org#", "a@b", "a:1", "[::1]", "a..b", "-a", "a b", "ü"]) {
-    assert.throws(() => of(message({ h: value })), /no part of a host's name/, value);
+    assert.throws(() => of(message({ h: value })), /cannot be part of a host name/, value);
   }
 });

@@ -1,11 +1,13 @@
 import { RelayError, reasonOf } from "../../core/errors.ts";
+import { jsonRedactor } from "../../core/redacted-json.ts";
 import { type HttpPublisherOptions, type HttpTls, httpSettings } from "../../publishers/http/http-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { DestinationScheme } from "./destination-scheme.ts";
 import { type HttpAddress, httpAddress } from "./http-address.ts";
 import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
+/** HTTP endpoints, from `https://` addresses. */
 export const httpScheme: DestinationScheme = {
   kind: "http",
   schemes: ["http", "https"],
@@ -55,7 +57,9 @@ function optionsOf(
     url,
     headers,
     tls: tlsOf(settings, problems),
-    // A request that begins last must still be judged before the engine gives the whole publish up.
+    // A receiver can quote the event in its answer, which must not show what REDACT hides.
+    ...(settings.REDACT === undefined ? {} : { hideAnswer: jsonRedactor(settings.REDACT) }),
+    // The request that starts last must also time out, with its reason, before the engine gives up the whole publish.
     sendMs: Math.round(publishMs * 0.2),
     requestTimeoutMs: Math.round(publishMs * 0.7),
     ...(HTTP_METHOD === undefined ? {} : { method: HTTP_METHOD }),
@@ -70,7 +74,7 @@ function tlsOf(settings: Settings, problems: string[]): HttpTls {
   const { HTTP_TLS_CA: ca, HTTP_TLS_CERT: cert, HTTP_TLS_KEY: key, HTTP_TLS_KEY_PASSPHRASE: passphrase } = settings;
   if ((cert === undefined) !== (key === undefined)) {
     const [there, missing] = cert === undefined ? ["HTTP_TLS_KEY", "HTTP_TLS_CERT"] : ["HTTP_TLS_CERT", "HTTP_TLS_KEY"];
-    problems.push(`${there} is set and ${missing} is not: a certificate and its key only work together`);
+    problems.push(`${there} is set but ${missing} is not: a certificate and its key only work together`);
   }
   const given = Object.entries({ ca, cert, key, passphrase }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given);
@@ -79,5 +83,5 @@ function tlsOf(settings: Settings, problems: string[]): HttpTls {
 function warningsOf({ authorization, hostAndPort, isEncrypted }: HttpAddress, { HTTP_HEADERS }: Settings): string[] {
   if (isEncrypted || (authorization === null && HTTP_HEADERS === undefined)) return [];
   if (hostAndPort !== null && /^(?:localhost|127\.|\[::1\])/.test(hostAndPort)) return [];
-  return ["HTTP_HEADERS or the password goes over the network in the clear: write https:// where the receiver can"];
+  return ["HTTP_HEADERS or the password goes over the network unencrypted: write https:// if the receiver supports it"];
 }

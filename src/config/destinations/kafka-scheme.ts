@@ -1,12 +1,13 @@
 import type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "../../publishers/kafka/kafka-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { hostAndPort } from "./address.ts";
 import type { DestinationConfig, DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
 import { clientCredentials } from "./oauth-token.ts";
 
 const DEFAULT_PORT = 9_092;
 
+/** Kafka clusters, from `kafka://` addresses. */
 export const kafkaScheme: DestinationScheme = {
   kind: "kafka",
   schemes: ["kafka"],
@@ -20,7 +21,7 @@ export const kafkaScheme: DestinationScheme = {
   },
 };
 
-/** The same by a list of `host:port`. */
+/** A Kafka destination from a list of `host:port`. */
 export function kafkaAt(
   brokers: readonly string[],
   { name, problems, setting, settings }: WrittenDestination,
@@ -29,7 +30,7 @@ export function kafkaAt(
   const bad = brokers.filter((_, index) => addresses[index] === null);
   if (bad.length > 0) {
     const shown = bad.some((broker) => broker.includes("@"))
-      ? "user and password go into KAFKA_USERNAME and KAFKA_PASSWORD"
+      ? "set user and password as KAFKA_USERNAME and KAFKA_PASSWORD"
       : bad.map((broker) => JSON.stringify(broker)).join(", ");
     problems.push(`${setting} has a broker that is not of the form host:port: ${shown}`);
     return null;
@@ -67,7 +68,7 @@ export function kafkaAt(
 
 function warningsOf({ sasl, tls }: KafkaPublisherOptions): string[] {
   if (sasl === undefined || tls !== false || sasl.mechanism.startsWith("SCRAM")) return [];
-  return ["KAFKA_PASSWORD or the token goes to the brokers in the clear: set KAFKA_SSL=true"];
+  return ["KAFKA_PASSWORD or the token goes to the brokers unencrypted: set KAFKA_SSL=true"];
 }
 
 function kafkaOptions(
@@ -93,7 +94,7 @@ function kafkaOptions(
   };
 }
 
-/** A broker's silence must be told with its reason before the engine gives the publish up. */
+/** The client must time out, with its reason, before the engine gives up the publish. */
 function timeoutsFor(publishMs: number): { requestTimeoutMs: number; connectTimeoutMs: number } {
   return { requestTimeoutMs: Math.round(publishMs * 0.8), connectTimeoutMs: Math.round(publishMs * 0.6) };
 }
@@ -104,11 +105,11 @@ function tlsOf(settings: Settings, problems: string[]): boolean | KafkaTls {
   if ((cert === undefined) !== (key === undefined)) {
     const [there, missing] =
       cert === undefined ? ["KAFKA_SSL_KEY", "KAFKA_SSL_CERT"] : ["KAFKA_SSL_CERT", "KAFKA_SSL_KEY"];
-    problems.push(`${there} is set and ${missing} is not: a certificate and its key only work together`);
+    problems.push(`${there} is set but ${missing} is not: a certificate and its key only work together`);
   }
   const given = Object.entries({ ca, cert, key, passphrase }).filter(([, value]) => value !== undefined);
   if (given.length > 0 && KAFKA_SSL === false) {
-    problems.push('KAFKA_SSL is "false" and there are certificates for it: remove one or the other');
+    problems.push('KAFKA_SSL is "false" but certificates are set: remove one or the other');
   }
   if (given.length > 0) return Object.fromEntries(given) as KafkaTls;
   return KAFKA_SSL ?? false;
@@ -118,7 +119,7 @@ function saslOf(settings: Settings, problems: string[]): KafkaSasl | null {
   const { KAFKA_USERNAME: username, KAFKA_PASSWORD: password } = settings;
   const mechanism = settings.KAFKA_SASL_MECHANISM ?? impliedMechanism(settings);
   if (password !== undefined && username === undefined) {
-    problems.push("KAFKA_PASSWORD is set and KAFKA_USERNAME is not: set both or neither");
+    problems.push("KAFKA_PASSWORD is set but KAFKA_USERNAME is not: set both or neither");
     return null;
   }
   if (mechanism === null) return null;
@@ -147,7 +148,7 @@ function oauthOf(settings: Settings, problems: string[]): KafkaSasl | null {
   }
   const url = URL.parse(KAFKA_OAUTH_TOKEN_URL);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    problems.push("KAFKA_OAUTH_TOKEN_URL cannot be used: write an address like https://host/token");
+    problems.push("KAFKA_OAUTH_TOKEN_URL is not a URL: write one such as https://host/token");
     return null;
   }
   const token = clientCredentials({

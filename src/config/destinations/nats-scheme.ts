@@ -1,10 +1,11 @@
 import { type NatsPublisherOptions, type NatsTls, streamFault } from "../../publishers/nats/nats-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { type Address, parseAddress } from "./address.ts";
 import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
 import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
+/** NATS JetStream, from `nats://` addresses. */
 export const natsScheme: DestinationScheme = {
   kind: "nats",
   schemes: ["nats", "tls"],
@@ -37,7 +38,7 @@ export const natsScheme: DestinationScheme = {
   },
 };
 
-/** Null when `problems` say why there are none. */
+/** Null when `problems` say what is wrong. */
 function natsOptions(written: WrittenDestination, address: Address): NatsPublisherOptions | null {
   const { name, problems, setting, settings } = written;
   const before = problems.length;
@@ -45,7 +46,7 @@ function natsOptions(written: WrittenDestination, address: Address): NatsPublish
   const fault = stream === undefined ? null : streamFault(stream);
   if (fault !== null) problems.push(`${setting} has the parameter stream: ${fault}`);
   if (address.path !== "") {
-    problems.push(`${setting} has a path, which NATS does not know: write nats://host:port?stream=NAME`);
+    problems.push(`${setting} has a path, which NATS does not support: write nats://host:port?stream=NAME`);
   }
   const login = loginOf(address, settings, problems);
   const tls = tlsOf(address, settings, problems);
@@ -65,30 +66,32 @@ function natsOptions(written: WrittenDestination, address: Address): NatsPublish
 
 type Login = Pick<NatsPublisherOptions, "user" | "password" | "token" | "credentials">;
 
-/** As everywhere with NATS, a name without a password in the address is a token. */
+/** By NATS convention, a user without a password in the address is a token. */
 function loginOf({ password, username }: Address, settings: Settings, problems: string[]): Login {
   const { NATS_CREDENTIALS, NATS_PASSWORD, NATS_TOKEN, NATS_USER } = settings;
   if (NATS_PASSWORD !== undefined && NATS_USER === undefined) {
-    problems.push("NATS_PASSWORD is set and NATS_USER is not: set both or neither");
+    problems.push("NATS_PASSWORD is set but NATS_USER is not: set both or neither");
   }
-  const ways: Login[] = [];
-  if (username !== null) ways.push(password === null ? { token: username } : { user: username, password });
-  if (NATS_USER !== undefined) ways.push({ user: NATS_USER, password: NATS_PASSWORD ?? "" });
-  if (NATS_TOKEN !== undefined) ways.push({ token: NATS_TOKEN });
-  if (NATS_CREDENTIALS !== undefined) ways.push({ credentials: NATS_CREDENTIALS });
-  if (ways.length > 1) {
-    problems.push("There are several logins for NATS: keep the address's, NATS_USER, NATS_TOKEN or NATS_CREDENTIALS");
+  const logins: Login[] = [];
+  if (username !== null) logins.push(password === null ? { token: username } : { user: username, password });
+  if (NATS_USER !== undefined) logins.push({ user: NATS_USER, password: NATS_PASSWORD ?? "" });
+  if (NATS_TOKEN !== undefined) logins.push({ token: NATS_TOKEN });
+  if (NATS_CREDENTIALS !== undefined) logins.push({ credentials: NATS_CREDENTIALS });
+  if (logins.length > 1) {
+    problems.push(
+      "Several logins for NATS are set: keep one of the address's, NATS_USER, NATS_TOKEN and NATS_CREDENTIALS",
+    );
   }
   if (NATS_CREDENTIALS !== undefined && !/BEGIN NATS USER JWT/.test(NATS_CREDENTIALS)) {
-    problems.push("NATS_CREDENTIALS is no text of a credentials file: it has to hold BEGIN NATS USER JWT");
+    problems.push("NATS_CREDENTIALS is not the text of a credentials file: it must contain BEGIN NATS USER JWT");
   }
-  return ways[0] ?? {};
+  return logins[0] ?? {};
 }
 
 function tlsOf({ scheme }: Address, settings: Settings, problems: string[]): true | NatsTls | null {
   const { NATS_TLS_CA: ca, NATS_TLS_CERT: cert, NATS_TLS_KEY: key } = settings;
   if ((cert === undefined) !== (key === undefined)) {
-    problems.push("NATS_TLS_CERT and NATS_TLS_KEY only work together: one of them is missing");
+    problems.push("NATS_TLS_CERT and NATS_TLS_KEY only work together: set both or neither");
   }
   const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
   if (given.length > 0) return Object.fromEntries(given) as NatsTls;
@@ -101,8 +104,8 @@ function warningsOf(
 ): string[] {
   const warnings: string[] = [];
   if ((password ?? token) !== undefined && credentials === undefined && tls === undefined) {
-    warnings.push("The login may go to NATS in the clear: write tls:// instead of nats://");
+    warnings.push("The login can go to NATS unencrypted: write tls:// instead of nats://");
   }
-  if (TOPICS_CREATE === true) warnings.push("TOPICS_CREATE does nothing with NATS: streams are created by hand");
+  if (TOPICS_CREATE === true) warnings.push("TOPICS_CREATE has no effect with NATS: create streams yourself");
   return warnings;
 }

@@ -1,5 +1,5 @@
 import { RelayError, reasonOf } from "../../core/errors.ts";
-import { shownAddress } from "../address-secrets.ts";
+import { shownAddress } from "../reading/address-secrets.ts";
 
 interface ClientCredentials {
   readonly url: string;
@@ -8,11 +8,11 @@ interface ClientCredentials {
   readonly scope: string | null;
 }
 
-/** A token is renewed when this share of its life is over, so that none expires on its way. */
+/** A token is renewed after this share of its lifetime, so that none expires in transit. */
 const USED_SHARE = 0.8;
 const ANSWER_MS = 5_000;
 
-/** Asks for tokens by client credentials and gives each out while it is fresh. Several callers share one request. */
+/** Fetches tokens by client credentials, and caches each while it is fresh. Concurrent callers share one request. */
 export function clientCredentials(
   credentials: ClientCredentials,
   monotonicMs: () => number = () => performance.now(),
@@ -53,14 +53,14 @@ async function ask({
     });
     if (!response.ok) throw new Error(`it answered ${response.status}`);
     const answer = (await response.json()) as { access_token?: unknown; expires_in?: unknown };
-    if (typeof answer.access_token !== "string") throw new Error("its answer holds no access_token");
+    if (typeof answer.access_token !== "string") throw new Error("its answer has no access_token");
     const lifeMs = typeof answer.expires_in === "number" ? answer.expires_in * 1_000 : 0;
     return { token: answer.access_token, lifeMs };
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : "";
     throw new RelayError(
       "DESTINATION_UNREACHABLE",
-      `No token came from ${shownAddress(url)}: ${reasonOf(error)}${cause}`,
+      `Cannot get a token from ${shownAddress(url)}: ${reasonOf(error)}${cause}`,
     );
   }
 }

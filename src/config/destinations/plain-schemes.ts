@@ -3,13 +3,14 @@ import { stdoutPublisher } from "../../publishers/stdout/stdout-publisher.ts";
 import type { DestinationScheme } from "./destination-scheme.ts";
 import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
+/** Standard output, for a first look. */
 export const stdoutScheme: DestinationScheme = {
   kind: "stdout",
   schemes: ["stdout"],
   example: "stdout:",
   configure(written) {
     if (!/^stdout:(?:\/\/)?$/i.test(written.address)) {
-      written.problems.push(`${written.setting} has something after stdout: write stdout: alone`);
+      written.problems.push(`${written.setting} has text after stdout: write only stdout:`);
       return null;
     }
     refuseExactlyOnce(written, "stdout");
@@ -20,7 +21,7 @@ export const stdoutScheme: DestinationScheme = {
   },
 };
 
-/** For routes that take events out of the way on purpose: they count as delivered, and nobody gets them. */
+/** Drops events on purpose: a route to it marks them as delivered. */
 export const discardScheme: DestinationScheme = {
   kind: "discard",
   schemes: ["discard"],

@@ -1,7 +1,7 @@
 import type { RabbitPublisherOptions, RabbitTls } from "../../publishers/rabbitmq/rabbitmq-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
-import type { Settings } from "../settings.ts";
-import { duration, flag, wholeNumber } from "../value-types.ts";
+import type { Settings } from "../settings/settings.ts";
+import { duration, flag, wholeNumber } from "../settings/value-types.ts";
 import { hostAndPort, parseAddress } from "./address.ts";
 import type { DestinationConfig, DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
 import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
@@ -10,17 +10,18 @@ const PORT = 5_672;
 const TLS_PORT = 5_671;
 const NAME_BYTES_MAX = 255;
 
-/** What an address or the settings beside it say. */
-interface Place {
+/** A server and login, from an address or from the RABBITMQ settings. */
+interface RabbitServer {
   readonly hosts: readonly string[];
   readonly isEncrypted: boolean;
   readonly username: string | undefined;
   readonly password: string | undefined;
-  /** Empty: that of the settings. */
+  /** Empty: use the settings' one. */
   readonly vhost: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
+/** RabbitMQ exchanges, from `amqp://` addresses. */
 export const rabbitScheme: DestinationScheme = {
   kind: "rabbitmq",
   schemes: ["amqp", "amqps"],
@@ -43,31 +44,33 @@ export const rabbitScheme: DestinationScheme = {
   },
 };
 
-/** The same by RABBITMQ_HOST and the settings beside it. */
+/** A RabbitMQ destination from RABBITMQ_HOST and the settings beside it. */
 export function rabbitAt(host: string, written: WrittenDestination): DestinationConfig | null {
   const { settings, problems, setting } = written;
   const hasCertificates = settings.RABBITMQ_SSL_CA !== undefined || settings.RABBITMQ_SSL_CERT !== undefined;
   const isEncrypted = settings.RABBITMQ_SSL ?? hasCertificates;
   const address = hostAndPort(host, settings.RABBITMQ_PORT ?? (isEncrypted ? TLS_PORT : PORT));
   if (address === null) {
-    problems.push(`${setting} is no name of a host: write it alone, and its port as RABBITMQ_PORT`);
+    problems.push(`${setting} is not a host name: write only the name, and set the port as RABBITMQ_PORT`);
     return null;
   }
-  const place = { hosts: [address], isEncrypted, username: undefined, password: undefined, vhost: "" };
-  return rabbitConfig(written, { ...place, parameters: new Map() });
+  const server = { hosts: [address], isEncrypted, username: undefined, password: undefined, vhost: "" };
+  return rabbitConfig(written, { ...server, parameters: new Map() });
 }
 
-function rabbitConfig(written: WrittenDestination, place: Place): DestinationConfig | null {
+function rabbitConfig(written: WrittenDestination, server: RabbitServer): DestinationConfig | null {
   refuseExactlyOnce(written, "RabbitMQ");
-  const options = rabbitOptions(written, place);
+  const options = rabbitOptions(written, server);
   if (options === null) return null;
-  const isInClear = options.password !== undefined && !place.isEncrypted && !place.hosts.every(isLocal);
+  const isUnencrypted = options.password !== undefined && !server.isEncrypted && !server.hosts.every(isLocal);
   return {
     kind: "rabbitmq",
     name: written.name,
-    addresses: place.hosts,
+    addresses: server.hosts,
     isExactlyOnce: false,
-    warnings: isInClear ? ["The password goes to RabbitMQ in the clear: write amqps:, or set RABBITMQ_SSL=true"] : [],
+    warnings: isUnencrypted
+      ? ["The password goes to RabbitMQ unencrypted: write amqps:, or set RABBITMQ_SSL=true"]
+      : [],
     options,
     async open() {
       const { loadAmqp } = await import("../../publishers/rabbitmq/rabbitmq-client.ts");
@@ -82,11 +85,11 @@ function isLocal(address: string): boolean {
   return /^(?:127\.[\d.]+|localhost|\[::1\]):\d+$/.test(address);
 }
 
-/** Null when `problems` say why there are none. */
-function rabbitOptions(written: WrittenDestination, place: Place): RabbitPublisherOptions | null {
+/** Null when `problems` say what is wrong. */
+function rabbitOptions(written: WrittenDestination, server: RabbitServer): RabbitPublisherOptions | null {
   const { name, problems, setting, settings } = written;
   const before = problems.length;
-  const { parameters } = place;
+  const { parameters } = server;
   const parameter = <T>(key: string, type: { parse(text: string): T }): T | undefined => {
     const text = parameters.get(key);
     if (text === undefined) return undefined;
@@ -102,25 +105,25 @@ function rabbitOptions(written: WrittenDestination, place: Place): RabbitPublish
   const declare = parameter("declare", flag()) ?? settings.RABBITMQ_DECLARE ?? false;
   const heartbeatSeconds = parameter("heartbeat", wholeNumber(1, 3_600));
   const connectTimeoutMs = parameter("connectTimeout", duration({ minMs: 10, maxMs: 3_600_000 }));
-  const username = place.username ?? settings.RABBITMQ_USERNAME;
-  const password = place.password ?? settings.RABBITMQ_PASSWORD;
-  // The exchange without a name would take a routing key for the name of a queue.
+  const username = server.username ?? settings.RABBITMQ_USERNAME;
+  const password = server.password ?? settings.RABBITMQ_PASSWORD;
+  // The default exchange would take a routing key as the name of a queue.
   if (exchange === "") problems.push(`${setting} names no exchange: add ?exchange=NAME, or set RABBITMQ_EXCHANGE`);
-  if (queue !== undefined && !declare) problems.push(`${setting} has a queue: that only works with declare=true`);
-  for (const [what, text] of Object.entries({ exchange, queue, vhost: place.vhost })) {
+  if (queue !== undefined && !declare) problems.push(`${setting} has a queue, which only works with declare=true`);
+  for (const [what, text] of Object.entries({ exchange, queue, vhost: server.vhost })) {
     if (Buffer.byteLength(text ?? "") > NAME_BYTES_MAX)
       problems.push(`${setting} has a ${what} of more than 255 bytes`);
   }
   if (username !== undefined && password === undefined) {
-    problems.push(`${setting} has a user and no password: write user:password@host, or set RABBITMQ_PASSWORD`);
+    problems.push(`${setting} has a user but no password: write user:password@host, or set RABBITMQ_PASSWORD`);
   }
-  const tls = tlsOf(place, settings, problems);
+  const tls = tlsOf(server, settings, problems);
   if (problems.length > before) return null;
   return {
     name,
-    hosts: place.hosts,
+    hosts: server.hosts,
     exchange,
-    vhost: place.vhost || (settings.RABBITMQ_VHOST ?? "/"),
+    vhost: server.vhost || (settings.RABBITMQ_VHOST ?? "/"),
     declare,
     tls,
     ...(queue === undefined ? {} : { queue }),
@@ -138,14 +141,14 @@ const EXPECTED: Readonly<Record<string, string>> = {
   connectTimeout: "write a duration such as 500ms or 3s",
 };
 
-function tlsOf({ isEncrypted }: Place, settings: Settings, problems: string[]): boolean | RabbitTls {
+function tlsOf({ isEncrypted }: RabbitServer, settings: Settings, problems: string[]): boolean | RabbitTls {
   const { RABBITMQ_SSL_CA: ca, RABBITMQ_SSL_CERT: cert, RABBITMQ_SSL_KEY: key } = settings;
   if ((cert === undefined) !== (key === undefined)) {
     problems.push("RABBITMQ_SSL_CERT and RABBITMQ_SSL_KEY only work together: set both or neither");
   }
   const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
   if (given.length > 0 && !isEncrypted) {
-    problems.push("There are certificates for RabbitMQ, and the connection is in the clear: write amqps:");
+    problems.push("Certificates for RabbitMQ are set, but the connection is unencrypted: write amqps:");
   }
   return isEncrypted && given.length > 0 ? (Object.fromEntries(given) as RabbitTls) : isEncrypted;
 }

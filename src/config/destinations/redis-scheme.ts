@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { RedisPublisherOptions } from "../../publishers/redis/redis-config.ts";
-import { duration, wholeNumber } from "../value-types.ts";
+import { duration, wholeNumber } from "../settings/value-types.ts";
 import { parseAddress } from "./address.ts";
 import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
 import { redisServer, redisWarnings } from "./redis-server.ts";
@@ -8,6 +8,7 @@ import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
 const DEDUPE = duration({ minMs: 1_000, maxMs: 30 * 24 * 3_600_000 });
 
+/** Redis streams, from `redis://` addresses. */
 export const redisScheme: DestinationScheme = {
   kind: "redis",
   schemes: ["redis", "rediss"],
@@ -48,22 +49,22 @@ function streamOptions(
   hosts: number,
   { problems, setting }: WrittenDestination,
 ): StreamOptions | null {
-  const complaints = problems.length;
-  const complain = (what: string) => void problems.push(`${setting} ${what}`);
+  const problemsBefore = problems.length;
+  const addProblem = (what: string) => void problems.push(`${setting} ${what}`);
   const read = <T>(name: string, type: z.ZodType<T>): T | undefined => {
     const text = parameters.get(name);
     if (text === undefined) return undefined;
     const { data, error } = type.safeParse(text);
-    for (const { message } of error?.issues ?? []) complain(`has the parameter ${name}: ${message}`);
+    for (const { message } of error?.issues ?? []) addProblem(`has the parameter ${name}: ${message}`);
     return data;
   };
   const dedupe = parameters.get("dedupe") === "off" ? 0 : read("dedupe", DEDUPE);
   const maxlen = read("maxlen", wholeNumber(1, Number.MAX_SAFE_INTEGER));
   const replicas = read("wait", wholeNumber(0, 100));
   const prefix = parameters.get("prefix");
-  if (prefix !== undefined && /[{}]/.test(prefix)) complain("has a prefix with braces: write it without them");
-  if (hosts > 1) complain("has several hosts: a cluster is not supported, name one");
-  if (problems.length > complaints) return null;
+  if (prefix !== undefined && /[{}]/.test(prefix)) addProblem("has a prefix with braces: remove them");
+  if (hosts > 1) addProblem("has several hosts: clusters are not supported, name one server");
+  if (problems.length > problemsBefore) return null;
   return {
     ...(dedupe === undefined ? {} : { dedupeMs: dedupe }),
     ...(maxlen === undefined ? {} : { maxlen }),

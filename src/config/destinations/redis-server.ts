@@ -1,10 +1,10 @@
 import type { RedisTls } from "../../publishers/redis/redis-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { Address } from "./address.ts";
 import type { WrittenDestination } from "./destination-scheme.ts";
 
-/** A Redis server and how to log in there. */
+/** A Redis server, with login and timeouts. */
 interface RedisServer {
   readonly hosts: readonly string[];
   readonly username?: string;
@@ -15,19 +15,19 @@ interface RedisServer {
   readonly requestTimeoutMs: number;
 }
 
-/** What address and settings say of the server; null when `problems` say what is wrong. */
+/** The server that address and settings describe; null when `problems` say what is wrong. */
 export function redisServer(address: Address, written: WrittenDestination): RedisServer | null {
   const { problems, setting, settings } = written;
-  const complaints = problems.length;
-  if (!/^\d{0,9}$/.test(address.path)) problems.push(`${setting} ends with no number of a database: write /0`);
-  // A user without a name is how addresses of Redis write the default user.
+  const problemsBefore = problems.length;
+  if (!/^\d{0,9}$/.test(address.path)) problems.push(`${setting} does not end with a database number: write /0`);
+  // In Redis addresses, an empty user means the default user.
   const username = address.username || settings.REDIS_USERNAME;
   const password = address.password ?? settings.REDIS_PASSWORD;
   if (username !== undefined && password === undefined) {
-    problems.push(`${setting} has a user and no password: add it, or set REDIS_PASSWORD`);
+    problems.push(`${setting} has a user but no password: add it, or set REDIS_PASSWORD`);
   }
   const tls = tlsOf(address.scheme.endsWith("rediss"), settings, written);
-  if (problems.length > complaints) return null;
+  if (problems.length > problemsBefore) return null;
   const publishMs = publishMsOf(settings);
   return {
     hosts: address.hosts,
@@ -35,16 +35,17 @@ export function redisServer(address: Address, written: WrittenDestination): Redi
     ...(password === undefined ? {} : { password }),
     database: Number(address.path),
     ...(tls === null ? {} : { tls }),
-    // Silence must be told with its reason before the engine gives the publish up.
+    // The client must time out, with its reason, before the engine gives up the publish.
     connectTimeoutMs: Math.round(publishMs * 0.6),
     requestTimeoutMs: Math.round(publishMs * 0.8),
   };
 }
 
+/** Warns of a password that travels unencrypted. */
 export function redisWarnings({ hosts, password, tls }: RedisServer): string[] {
   const isLocal = hosts.every((host) => /^(?:localhost|127\.[\d.]+|\[::1\]):/.test(host));
   if (password === undefined || tls !== undefined || isLocal) return [];
-  return ["The password goes to Redis in the clear: write rediss instead of redis"];
+  return ["The password goes to Redis unencrypted: write rediss instead of redis"];
 }
 
 function tlsOf(isWanted: boolean, settings: Settings, { problems, setting }: WrittenDestination): RedisTls | null {
@@ -52,12 +53,12 @@ function tlsOf(isWanted: boolean, settings: Settings, { problems, setting }: Wri
   if ((cert === undefined) !== (key === undefined)) {
     const [there, missing] =
       cert === undefined ? ["REDIS_TLS_KEY", "REDIS_TLS_CERT"] : ["REDIS_TLS_CERT", "REDIS_TLS_KEY"];
-    problems.push(`${there} is set and ${missing} is not: a certificate and its key only work together`);
+    problems.push(`${there} is set but ${missing} is not: a certificate and its key only work together`);
   }
   const given = Object.entries({ ca, cert, key }).filter(([, value]) => value !== undefined);
   if (isWanted) return Object.fromEntries(given);
   if (given.length > 0) {
-    problems.push(`${setting} is without TLS and there are certificates for it: write rediss instead of redis`);
+    problems.push(`${setting} has no TLS, but certificates are set: write rediss instead of redis`);
   }
   return null;
 }

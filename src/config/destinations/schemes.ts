@@ -8,7 +8,7 @@ import { rabbitScheme } from "./rabbitmq-scheme.ts";
 import { redisScheme } from "./redis-scheme.ts";
 import { sqsScheme } from "./sqs-scheme.ts";
 
-/** Every kind of destination that an address can name, in the order in which people are told of them. */
+/** All kinds of destinations that an address can name, in the order in which messages list them. */
 export const SCHEMES: readonly DestinationScheme[] = [
   kafkaScheme,
   httpScheme,

@@ -10,6 +10,7 @@ import { parseAddress } from "./address.ts";
 import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
 import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
+/** SQS queues, from `sqs://` addresses. */
 export const sqsScheme: DestinationScheme = {
   kind: "sqs",
   schemes: ["sqs"],
@@ -35,7 +36,7 @@ export const sqsScheme: DestinationScheme = {
   },
 };
 
-/** Null when `problems` say why there are none. */
+/** Null when `problems` say what is wrong. */
 function sqsOptions(written: WrittenDestination): SqsPublisherOptions | null {
   const { name, problems, setting, settings } = written;
   const address = parseAddress(written, { defaultPort: 443, parameters: ["endpoint", "account"] });
@@ -45,11 +46,11 @@ function sqsOptions(written: WrittenDestination): SqsPublisherOptions | null {
   const account = address.parameters.get("account");
   const faults = [queueFault(address.path), regionFault(region), accountFault(account), endpointFault(endpoint)];
   if (address.username !== null) {
-    faults.push("keys do not belong into the address: the SDK finds them in AWS_ACCESS_KEY_ID, a profile or a role");
+    faults.push("remove the keys from the address: the SDK reads them from AWS_ACCESS_KEY_ID, a profile or a role");
   }
-  const told = faults.filter((fault) => fault !== null);
-  for (const fault of told) problems.push(`${setting}: ${fault}; write sqs://region/queue`);
-  if (told.length > 0) return null;
+  const found = faults.filter((fault) => fault !== null);
+  for (const fault of found) problems.push(`${setting}: ${fault}; write sqs://region/queue`);
+  if (found.length > 0) return null;
   const publishMs = publishMsOf(settings);
   return {
     name,

@@ -2,23 +2,24 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 
 const LOOK_EVERY_MS = 5_000;
-/** Nobody waits longer than this for a database that does not answer: people must get in above all then. */
-const PATIENCE_MS = 1_000;
-/** The longest life of a session. Whatever ended before is refused as expired anyway. */
+/** The longest wait for a database that does not answer: users must be able to log in especially then. */
+const TIMEOUT_MS = 1_000;
+/** The longest life of a session. Sessions that ended earlier are refused as expired anyway. */
 const KEPT_MS = 12 * 3_600_000;
 
-/** The mark of a session in the audit, from which its cookie cannot be made. */
+/** The hash of a session id for the audit. The cookie cannot be derived from it. */
 export function sessionMark(id: string): string {
   return createHash("sha256").update(id).digest("hex").slice(0, 32);
 }
 
 /**
- * Sessions whose owner has logged out. A cookie is worth something to whoever has a copy of it, so the service remembers
- * them: its own at once, those of the other instances and of before a restart by the audit, which all of them write.
+ * Sessions that a logout has ended. A copied cookie stays valid after the browser forgets its own, so the service must
+ * remember ended sessions: its own at once, those of other instances and of the time before a restart from the audit,
+ * which every instance writes.
  */
 export class EndedSessions {
   readonly #clock: Clock;
-  /** Marks of the sessions that ended in the last hours. */
+  /** Hashes of the sessions that ended in the last hours. */
   readonly #read: () => Promise<readonly string[]>;
   readonly #untilByMark = new Map<string, number>();
   #look: Promise<void> | null = null;
@@ -38,7 +39,7 @@ export class EndedSessions {
     return this.#untilByMark.has(sessionMark(id));
   }
 
-  /** Looks what has ended elsewhere, if that is due. Only the first look is waited for, and not for long. */
+  /** Reads which sessions ended on other instances, if that is due. Waits for the first read only, and only briefly. */
   async refresh(): Promise<void> {
     if (this.#look === null && this.#clock.monotonicMs() - this.#lookedMs >= LOOK_EVERY_MS) {
       this.#look = this.#lookNow().finally(() => {
@@ -47,9 +48,9 @@ export class EndedSessions {
       });
     }
     if (this.#hasLooked || this.#look === null) return;
-    const patience = new AbortController();
-    await Promise.race([this.#look, this.#clock.sleep(PATIENCE_MS, patience.signal)]);
-    patience.abort();
+    const timeout = new AbortController();
+    await Promise.race([this.#look, this.#clock.sleep(TIMEOUT_MS, timeout.signal)]);
+    timeout.abort();
   }
 
   async #lookNow(): Promise<void> {
@@ -59,7 +60,7 @@ export class EndedSessions {
       const nowMs = this.#clock.monotonicMs();
       for (const [mark, untilMs] of this.#untilByMark) if (untilMs < nowMs) this.#untilByMark.delete(mark);
     } catch {
-      // Without a database only the sessions that ended here are known. It is asked again soon.
+      // Without a database only the sessions that ended on this instance are known. The next refresh retries soon.
     }
   }
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { type PeerUser, peerUserOf } from "./peer-user.ts";
 
-/** What proxies and balancers add to a request. No browser sends any of them, and no page can make it. */
+/** Headers that proxies and load balancers add. Browsers never send them, and scripts of a page cannot set them. */
 const PROXY_HEADERS =
   /^(?:forwarded|via|x-forwarded(?:-.+)?|x-original-.+|x-envoy-.+|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-.+|fastly-client-ip|x-amzn-trace-id)$/;
 
@@ -12,17 +12,18 @@ interface Traits {
 }
 
 /**
- * Why a request that reached this machine's own address is not taken for one of the person who runs the service; null
- * for one that is. Everybody can reach a proxy on this machine, and to the service all of them come from this machine.
+ * Why a request to the loopback address is not trusted as one of the user who runs the service; null when it is
+ * trusted. Everyone can reach a proxy on this machine, and its requests all come from this machine.
  */
 export function foreignBy({ headers, httpVersion, peer }: Traits): string | null {
   const header = Object.keys(headers).find((name) => PROXY_HEADERS.test(name));
-  if (header !== undefined) return `it came through a proxy, as its header ${header} says`;
-  // Only proxies still ask like this: nginx does by default, and adds no header.
-  if (httpVersion === "1.0") return "it came by HTTP/1.0, as proxies such as nginx ask";
-  return peer === "other" ? "it came from a process of another user of this machine, perhaps a proxy" : null;
+  if (header !== undefined) return `it came through a proxy: it has the header ${header}`;
+  // Only proxies still use HTTP/1.0: nginx does by default, and adds no header.
+  if (httpVersion === "1.0") return "it used HTTP/1.0, as proxies such as nginx do";
+  return peer === "other" ? "it came from a process of another user of this machine, possibly a proxy" : null;
 }
 
+/** Like `foreignBy`, for a request as Node gives it. */
 export async function foreignOf({ headers, httpVersion, socket }: IncomingMessage): Promise<string | null> {
   return foreignBy({ headers, httpVersion, peer: await peerUserOf(socket) });
 }

@@ -1,9 +1,11 @@
 import type { Clock } from "../../core/clock.ts";
 
-/** Who asks under ever new names must not fill the memory: the one that was quiet for longest is forgotten. */
+/**
+ * A client that sends ever new names must not fill the memory: beyond this, the least recently used entry is dropped.
+ */
 const KEPT_MAX = 10_000;
 
-/** Keeps the newest entries. */
+/** Keeps the most recently set entries. */
 class Kept<Value> {
   readonly #values = new Map<string, Value>();
 
@@ -20,7 +22,7 @@ class Kept<Value> {
   }
 }
 
-/** Requests of one asker: so many a second, and twice as many at once. */
+/** Rate limit per client: a token bucket that holds two seconds' worth of requests. */
 export class RequestLimit {
   readonly #clock: Clock;
   readonly #buckets = new Kept<{ readonly left: number; readonly atMs: number }>();
@@ -29,7 +31,7 @@ export class RequestLimit {
     this.#clock = clock;
   }
 
-  /** How many seconds to wait; 0 for a request that may go on. */
+  /** Seconds to wait; 0 when the request is allowed. */
   waitS(key: string, perSecond: number): number {
     const atMs = this.#clock.monotonicMs();
     const { atMs: lastMs, left } = this.#buckets.get(key) ?? { left: perSecond * 2, atMs };
@@ -43,11 +45,11 @@ export class RequestLimit {
 /** More than a few browsers with a live screen each. */
 const IN_FLIGHT_MAX = 50;
 
-/** Requests of one asker that are not answered to the end, streams above all: each of them keeps something busy. */
+/** Limits the open requests of one client. Streams matter most: each of them holds resources until it ends. */
 export class InFlightLimit {
   readonly #counts = new Map<string, number>();
 
-  /** To be called when it has ended; null where there are too many. */
+  /** Returns the function to call at the end of the request; null when too many are open. */
   enter(key: string): (() => void) | null {
     const count = this.#counts.get(key) ?? 0;
     if (count >= IN_FLIGHT_MAX) return null;
@@ -63,11 +65,14 @@ export class InFlightLimit {
 const FAILURES_MAX = 10;
 const WINDOW_MS = 60_000;
 
-/** Wrong tokens of one address: after ten in a minute none is looked at any more until the minute is over. */
+/** Wrong tokens per address: after ten in a minute, further tokens are refused unchecked until the minute ends. */
 export class FailureLimit {
   readonly #clock: Clock;
   readonly #failures = new Kept<{ readonly count: number; readonly untilMs: number }>();
-  /** Tokens that were right from here before: others behind the same proxy must not be able to lock them out. */
+  /**
+   * Names whose token was right from this address before: others behind the same proxy must not be able to lock them
+   * out.
+   */
   readonly #proven = new Kept<true>();
 
   constructor(clock: Clock) {
@@ -99,7 +104,7 @@ export class FailureLimit {
   }
 }
 
-/** What counts as one asker: an address, or for IPv6 the network that one household or machine has. */
+/** The client that limits apply to: an address, or for IPv6 its /64 network, which one household or machine owns. */
 export function askerOf(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, "");
   if (!plain.includes(":")) return plain;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
-import { endedSessions, type NewAuditEntry, noteAction } from "../../operations/audit.ts";
-import type { Author } from "../../operations/author.ts";
-import type { OperationTarget } from "../../operations/event-source.ts";
+import { endedSessions, type NewAuditEntry, noteAction } from "../../operations/audit/audit.ts";
+import type { Author } from "../../operations/audit/author.ts";
+import type { OperationTarget } from "../../operations/events/event-source.ts";
 import { transaction } from "../../postgres/transaction.ts";
 
 const REFUSED_MAX = 5;
@@ -9,8 +9,8 @@ const WINDOW_MS = 60_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 
 /**
- * Who logged in and who was not let in, for the audit. Nobody waits for it, and without a database there is none: people
- * must get in above all when the database is down.
+ * Records logins and refused logins in the audit. A login does not wait for it and succeeds without it: users must be
+ * able to log in especially when the database is down.
  */
 export class LoginNotes {
   readonly #clock: Clock;
@@ -32,12 +32,12 @@ export class LoginNotes {
     void this.#note(author, { action: "logout", detail });
   }
 
-  /** Marks of the sessions that ended in the last hours. */
+  /** Hashes of the sessions that ended in the last hours. */
   async ended(): Promise<readonly string[]> {
     return await endedSessions(this.#target().database);
   }
 
-  /** A few a minute; the next one tells how many were left out. */
+  /** Records a few refusals per minute; the next one says how many were skipped. */
   refused(via: "api" | "console", detail: object): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#untilMs) {
@@ -60,7 +60,7 @@ export class LoginNotes {
       const settings = { context: { doing: "noting a login" }, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
       await transaction(database.pool, settings, (session) => noteAction(session, database, author, entry));
     } catch {
-      // As said above.
+      // Without a database the entry is lost, and the login still succeeds.
     }
   }
 }

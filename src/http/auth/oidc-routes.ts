@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type AccessConfig, type OidcConfig, RESERVED_NAMES } from "../../config/access-config.ts";
 import { errorSchema, HttpError } from "../http-error.ts";
 import { type Answer, type Route, route } from "../route.ts";
-import type { SessionParts } from "../session-routes.ts";
+import type { SessionParts } from "../routes/session-routes.ts";
 import { cookieOf, cookieText, isSecure } from "./cookies.ts";
 import { type Claims, groupsIn, OidcLogin } from "./oidc.ts";
 import { sessionCookie } from "./session.ts";
@@ -24,13 +24,14 @@ const pendingSchema = z.object({
 
 const answers: Route["answers"] = {
   302: { description: "To the issuer, or back to the console", schema: null },
-  400: { description: "The question is not as it should be", schema: errorSchema },
-  401: { description: "This is no login that was begun here", schema: errorSchema },
-  403: { description: "Whoever it is has no role here", schema: errorSchema },
-  404: { description: "No issuer is set", schema: errorSchema },
-  502: { description: "The issuer does not answer", schema: errorSchema },
+  400: { description: "Invalid request", schema: errorSchema },
+  401: { description: "The login did not start in this browser, or it expired", schema: errorSchema },
+  403: { description: "The account has no role", schema: errorSchema },
+  404: { description: "No issuer is configured", schema: errorSchema },
+  502: { description: "The issuer did not respond", schema: errorSchema },
 };
 
+/** The routes of a login with an account of the OpenID Connect issuer. */
 export function oidcRoutes(parts: SessionParts): Route[] {
   const login = new OidcLogin();
   return [
@@ -38,7 +39,7 @@ export function oidcRoutes(parts: SessionParts): Route[] {
       method: "GET",
       path: "/api/v1/login/oidc",
       id: "loginByOidc",
-      summary: "Begin a login with an account of the issuer",
+      summary: "Start a login with an account of the OpenID Connect issuer",
       access: "open",
       answers,
       handle: async ({ headers }) => await begun(parts, login, headers),
@@ -47,7 +48,7 @@ export function oidcRoutes(parts: SessionParts): Route[] {
       method: "GET",
       path: CALLBACK,
       id: "loginByOidcCallback",
-      summary: "Where the issuer sends people back to",
+      summary: "The address to which the issuer redirects after a login",
       access: "open",
       query: z.looseObject({
         code: z.string().max(4_000).optional(),
@@ -94,7 +95,7 @@ async function finished(parts: SessionParts, login: OidcLogin, { address, header
     throw new HttpError(
       401,
       "LOGIN_REFUSED",
-      "No login was begun in this browser within ten minutes.",
+      "No login was started in this browser in the last ten minutes.",
       "Log in again.",
     );
   }
@@ -104,7 +105,7 @@ async function finished(parts: SessionParts, login: OidcLogin, { address, header
   const groups = groupsWithRights(oidc, name, claims);
   notes.loggedIn({ by: name, via: "console" }, { by: "oidc", subject: String(claims.sub), address });
   const owner = { by: "oidc", name, groups } as const;
-  // Up from the callback's own address, so that it is right behind a proxy that adds a folder too.
+  // Relative to the callback's own address, so that it also works behind a proxy that adds a path prefix.
   return redirect("../../../../", [
     sessionCookie(access, owner, headers, clock.wallMs()),
     stateCookie(access, headers, "", 0),
@@ -113,44 +114,54 @@ async function finished(parts: SessionParts, login: OidcLogin, { address, header
 
 function requireOidc({ oidc }: AccessConfig): OidcConfig {
   if (oidc !== null) return oidc;
-  throw new HttpError(404, "OIDC_OFF", "No issuer is set.", "Set OIDC_ISSUER, or log in with a token.");
+  throw new HttpError(
+    404,
+    "OIDC_OFF",
+    "No OpenID Connect issuer is configured.",
+    "Set OIDC_ISSUER, or log in with a token.",
+  );
 }
 
-/** Of those who ask over another name the issuer knows no such address, and sends nobody there. */
+/** The issuer accepts only registered addresses: a forged Host header gives one that it refuses. */
 function redirectUrlOf(access: AccessConfig, oidc: OidcConfig, headers: IncomingHttpHeaders): string {
   if (oidc.redirectUrl !== null) return oidc.redirectUrl;
   if (access.publicOrigin !== null) return `${access.publicOrigin}${CALLBACK}`;
   const address = `${isSecure(headers, null) ? "https" : "http"}://${headers.host}${CALLBACK}`;
   if (URL.canParse(address)) return address;
-  throw new HttpError(400, "BAD_REQUEST", "The Host header is no name.", "Set OIDC_REDIRECT_URL or PUBLIC_URL.");
+  throw new HttpError(
+    400,
+    "BAD_REQUEST",
+    "The Host header is not a valid host name.",
+    "Set OIDC_REDIRECT_URL or PUBLIC_URL.",
+  );
 }
 
-/** Never one that the audit would take for somebody else's. */
+/** Never a name that the audit could mistake for another user's. */
 function nameOf({ tokens }: AccessConfig, { email, email_verified, preferred_username, sub }: Claims): string {
-  // Some issuers let people choose the other one themselves.
+  // Some issuers let users choose preferred_username freely.
   const names = [email_verified === false ? null : email, preferred_username, sub];
   const name = String(names.find((it) => typeof it === "string" && it !== "")).slice(0, 200);
   const isTaken = RESERVED_NAMES.includes(name) || tokens.some((token) => token.name === name);
   return isTaken ? `oidc:${name}` : name;
 }
 
-/** Throws for whoever has none. */
+/** Throws for an account without a role. */
 function groupsWithRights({ rightsByGroup, roleClaim }: OidcConfig, name: string, claims: Claims): string[] {
   const groups = groupsIn(claims, roleClaim);
   const known = groups.filter((group) => rightsByGroup.has(group));
   if (known.length > 0) return known;
-  const held = groups.length === 0 ? "is not among the claims" : `holds ${groups.slice(0, 20).join(", ")}`;
-  const what = `${name} has no role here: ${roleClaim} ${held}. The claims are ${Object.keys(claims).join(", ")}.`;
+  const held = groups.length === 0 ? "is missing from the claims" : `holds ${groups.slice(0, 20).join(", ")}`;
+  const what = `${name} has no role: ${roleClaim} ${held}. The claims are ${Object.keys(claims).join(", ")}.`;
   throw new HttpError(
     403,
     "ROLE_MISSING",
     what,
-    "OIDC_ROLE_CLAIM names the claim, OIDC_ROLES which group has which role.",
+    "Set OIDC_ROLE_CLAIM to the claim that holds the groups, and OIDC_ROLES to the role of each group.",
   );
 }
 
 function stateCookie(access: AccessConfig, headers: IncomingHttpHeaders, value: string, maxAgeS: number): string {
-  // The way back from the issuer is one from another site.
+  // Lax: the redirect from the issuer is a cross-site navigation.
   return cookieText(COOKIE, value, { maxAgeS, sameSite: "Lax", isSecure: isSecure(headers, access.publicOrigin) });
 }
 

@@ -3,9 +3,9 @@ import type { OidcConfig } from "../../config/access-config.ts";
 import { reasonOf } from "../../core/errors.ts";
 import { HttpError } from "../http-error.ts";
 
-const PATIENCE_S = 10;
+const TIMEOUT_S = 10;
 
-/** What must come back unchanged. */
+/** Values that the callback must return unchanged. */
 interface PendingLogin {
   readonly state: string;
   readonly nonce: string;
@@ -13,14 +13,15 @@ interface PendingLogin {
   readonly redirectUrl: string;
 }
 
+/** Claims of the ID token. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Logins by OpenID Connect: authorization code with PKCE, state and nonce. The client is loaded by the first. */
+/** Logins by OpenID Connect: authorization code with PKCE, state and nonce. The first login loads the client. */
 export class OidcLogin {
   #of: OidcConfig | null = null;
   #client: Promise<Configuration> | null = null;
 
-  /** Where to send the browser. */
+  /** The address to redirect the browser to. */
   async begin(oidc: OidcConfig, redirectUrl: string): Promise<{ readonly url: URL; readonly pending: PendingLogin }> {
     const client = await this.#clientOf(oidc);
     const { buildAuthorizationUrl, calculatePKCECodeChallenge, randomNonce, randomPKCECodeVerifier, randomState } =
@@ -37,7 +38,7 @@ export class OidcLogin {
     return { url, pending };
   }
 
-  /** The claims of whoever comes back with `query`. Throws for anything that was not meant for this login. */
+  /** The claims of the account that returns with `query`. Throws if the response does not belong to this login. */
   async finish(oidc: OidcConfig, pending: PendingLogin, query: URLSearchParams): Promise<Claims> {
     const client = await this.#clientOf(oidc);
     const { authorizationCodeGrant, fetchUserInfo } = await import("openid-client");
@@ -60,7 +61,7 @@ export class OidcLogin {
     }
   }
 
-  /** An issuer that was not there is asked again by the next login. */
+  /** A failed discovery is not cached: the next login retries it. */
   async #clientOf(oidc: OidcConfig): Promise<Configuration> {
     if (this.#of !== oidc) this.#client = null;
     this.#of = oidc;
@@ -69,8 +70,13 @@ export class OidcLogin {
       return await this.#client;
     } catch (error) {
       this.#client = null;
-      const what = `The issuer ${oidc.issuer} does not answer as one: ${reasonOf(error)}`;
-      throw new HttpError(502, "ISSUER_UNREACHABLE", what, "Check OIDC_ISSUER, or log in with a token.");
+      const what = `The issuer ${oidc.issuer} did not answer as an OpenID Connect issuer: ${reasonOf(error)}`;
+      throw new HttpError(
+        502,
+        "ISSUER_UNREACHABLE",
+        what,
+        "Check OIDC_ISSUER and that the issuer runs, or log in with a token.",
+      );
     }
   }
 }
@@ -78,10 +84,10 @@ export class OidcLogin {
 async function discovered({ clientId, clientSecret, issuer }: OidcConfig): Promise<Configuration> {
   const { allowInsecureRequests, discovery, enableNonRepudiationChecks } = await import("openid-client");
   const url = new URL(issuer);
-  // The settings let only this machine do without TLS.
+  // The settings allow plain HTTP only for an issuer on this machine.
   const execute = url.protocol === "http:" ? [allowInsecureRequests] : [];
-  const client = await discovery(url, clientId, clientSecret, undefined, { execute, timeout: PATIENCE_S });
-  // Signatures are checked although the token comes straight from the issuer.
+  const client = await discovery(url, clientId, clientSecret, undefined, { execute, timeout: TIMEOUT_S });
+  // Signatures are checked although the token comes directly from the issuer.
   enableNonRepudiationChecks(client);
   return client;
 }
@@ -89,13 +95,16 @@ async function discovered({ clientId, clientSecret, issuer }: OidcConfig): Promi
 function refusalOf(error: unknown): HttpError {
   const { cause, code } = error as { readonly code?: string; readonly cause?: { readonly code?: string } };
   if (error instanceof TypeError || code === "OAUTH_TIMEOUT" || cause?.code === "ECONNREFUSED") {
-    const what = `The issuer does not answer: ${reasonOf(error)}`;
+    const what = `The issuer did not respond: ${reasonOf(error)}`;
     return new HttpError(502, "ISSUER_UNREACHABLE", what, "Try again, or log in with a token.");
   }
   return new HttpError(401, "LOGIN_REFUSED", `The login was refused: ${reasonOf(error)}`, "Log in again.");
 }
 
-/** What the claim holds: one group or several. Its name may have dots of its own, or lead into claims by dots. */
+/**
+ * The groups in a claim that holds one or several. The claim's name may contain dots, or be a dotted path into nested
+ * claims.
+ */
 export function groupsIn(claims: Claims, name: string): string[] {
   const inner = (value: unknown, part: string) =>
     typeof value === "object" && value !== null ? (value as Claims)[part] : undefined;

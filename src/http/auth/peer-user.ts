@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { endianness } from "node:os";
 
-/** The account that holds the other end of a connection within this machine; `unknown` where the system does not say. */
+/** The user that owns the other end of a local connection; `unknown` where the operating system does not show it. */
 export type PeerUser = "own" | "other" | "unknown";
 
 interface Ends {
@@ -29,7 +29,10 @@ async function lookUp(socket: Ends): Promise<PeerUser> {
   return table === null ? "unknown" : peerIn(table, socket, ownUid);
 }
 
-/** By a table as Linux writes it. Root is no other user: it may do everything here anyway. */
+/**
+ * Searches a table in the format of Linux's /proc/net/tcp. Root counts as our own user: it may do everything here
+ * anyway.
+ */
 export function peerIn(table: string, ends: Ends, ownUid: number): PeerUser {
   const here = endText(ends.localAddress, ends.localPort);
   const there = endText(ends.remoteAddress, ends.remotePort);
@@ -38,12 +41,12 @@ export function peerIn(table: string, ends: Ends, ownUid: number): PeerUser {
   // Some sandboxes show no connections at all.
   if (rowOf(here, there) === undefined) return "unknown";
   const [, , , , , , , uid, , inode] = rowOf(there, here) ?? [];
-  // A socket that its owner has let go of belongs to nobody, and says that it is root's.
+  // The kernel lists a closed socket under root, although no process owns it.
   if (uid === undefined || inode === undefined || inode === "0") return "other";
   return Number(uid) === ownUid || uid === "0" ? "own" : "other";
 }
 
-/** `0100007F:0BC4`: each word of the address as this machine's numbers are, the port as people write it. */
+/** `0100007F:0BC4`: each word of the address in this machine's byte order, the port in hexadecimal. */
 function endText(address = "", port = 0): string {
   const words = address.includes(":")
     ? [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]

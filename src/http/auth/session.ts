@@ -5,16 +5,17 @@ import { type AccessConfig, type Rights, rightsOfGroups } from "../../config/acc
 import { cookieOf, cookieText, isSecure } from "./cookies.ts";
 import { opened, signed, signingKey } from "./signed.ts";
 
+/** Name of the console's session cookie. */
 export const SESSION_COOKIE = "outbox_relay_session";
 const PURPOSE = "session";
 const TOKEN_LIFE_S = 12 * 3_600;
 
 const claimsSchema = z.object({
   id: z.string(),
-  /** How its owner logged in. */
+  /** How the user logged in. */
   by: z.enum(["token", "oidc"]),
   name: z.string(),
-  /** Of an account: those that had rights at the login. */
+  /** The account's groups that had a role at the login. */
   groups: z.array(z.string()).readonly(),
   /** In seconds since 1970. */
   exp: z.int(),
@@ -24,15 +25,15 @@ type Claims = z.output<typeof claimsSchema>;
 
 type Session = Claims & Rights & { readonly isExpired: boolean };
 
-/** Null without one, or with one that was not signed by the rules of the moment. */
+/** The session in the cookie; null without one, or if its signature does not match the current secrets. */
 export function sessionOf(access: AccessConfig, headers: IncomingHttpHeaders, nowMs: number): Session | null {
   const cookie = cookieOf(headers, SESSION_COOKIE);
   if (cookie === null) return null;
   const { data: claims } = claimsSchema.safeParse(opened(signingKey(access), PURPOSE, cookie));
   if (claims === undefined) return null;
   const isExpired = claims.exp * 1_000 <= nowMs;
-  // What somebody may is looked up again: who knows the only token could sign, and would gain nothing; and a reload may
-  // have taken it away.
+  // Rights are looked up again for each request, because a reload may have taken them away. Whoever knows the only
+  // token could forge a session, but would gain nothing by it.
   const rights = rightsOf(access, claims);
   if (rights === null) return null;
   return { ...claims, role: rights.role, maySeePayloads: rights.maySeePayloads, isExpired };
@@ -43,11 +44,12 @@ function rightsOf({ oidc, tokens }: AccessConfig, { by, groups, name }: Claims):
   return oidc === null ? null : rightsOfGroups(oidc, groups);
 }
 
-/** A session by an account ends soon, and the issuer is asked again: it may have taken a role away. */
+/** A session of an account ends early, so that the issuer is asked again: it may have revoked a role. */
 function lifeS({ oidc }: AccessConfig, by: Claims["by"]): number {
   return by === "oidc" && oidc !== null ? Math.round(oidc.sessionMs / 1_000) : TOKEN_LIFE_S;
 }
 
+/** The header that sets the cookie of a new session. */
 export function sessionCookie(
   access: AccessConfig,
   owner: Omit<Claims, "exp" | "id">,
@@ -64,6 +66,7 @@ export function sessionCookie(
   });
 }
 
+/** The header that deletes the session cookie. */
 export function noSessionCookie(access: AccessConfig, headers: IncomingHttpHeaders): string {
   return cookieText(SESSION_COOKIE, "", {
     maxAgeS: 0,

@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { AccessConfig } from "../../config/access-config.ts";
 
 /**
- * From all that is secret of the rules: the same on every instance and after a restart, another one as soon as a token
- * changes, and known to nobody who knows only his own token.
+ * Derived from all secrets of the access rules: equal on every instance and after a restart, different as soon as a
+ * token changes, and unknown to anyone who knows only one token.
  */
 export function signingKey({ oidc, sessionSecret, tokens }: AccessConfig): Buffer {
   const parts = tokens.map(({ name, digest }) => `${name}:${digest.toString("hex")}`).sort();
@@ -11,13 +11,13 @@ export function signingKey({ oidc, sessionSecret, tokens }: AccessConfig): Buffe
   return createHmac("sha256", "outbox-relay signed cookies 1").update(secrets).digest();
 }
 
-/** `purpose` keeps a text that was signed for one thing from being taken for another. */
+/** Signs claims. `purpose` keeps a value that was signed for one use from being accepted for another. */
 export function signed(key: Buffer, purpose: string, claims: object): string {
   const body = Buffer.from(JSON.stringify(claims)).toString("base64url");
   return `${body}.${signatureOf(key, purpose, body).toString("base64url")}`;
 }
 
-/** The claims, or null for whatever this key has not signed for this purpose. */
+/** The claims; null unless this key signed the text for this purpose. */
 export function opened(key: Buffer, purpose: string, text: string): unknown {
   const [, body, signature] = /^([\w-]{1,4000})\.([\w-]{43})$/.exec(text) ?? [];
   if (body === undefined || signature === undefined) return null;

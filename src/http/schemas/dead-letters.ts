@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { failedAttemptsSchema, payloadSchema } from "./events.ts";
+import { planSchema, strataSchema } from "./replays.ts";
 import { countsSchema, headersSchema, time } from "./shared-shapes.ts";
 
 const letterShape = {
@@ -25,6 +26,7 @@ const letterShape = {
     .nullable(),
 };
 
+/** One page of dead letters. */
 export const letterPageSchema = z.object({
   deadLetters: z.array(z.object(letterShape).meta({ id: "DeadLetter" })),
   cursor: z.string().nullable(),
@@ -36,7 +38,7 @@ export const shownLettersSchema = z.object({
       .object({
         ...letterShape,
         headers: headersSchema,
-        payload: payloadSchema.nullable().describe("Null for those who may not see payloads"),
+        payload: payloadSchema.nullable().describe("Null without the right to see payloads"),
         createdAt: time,
         errors: failedAttemptsSchema,
       })
@@ -44,6 +46,7 @@ export const shownLettersSchema = z.object({
   ),
 });
 
+/** Dead letters by normalized error. */
 export const groupsSchema = z.object({
   groups: z.array(
     z
@@ -51,30 +54,36 @@ export const groupsSchema = z.object({
         group: z.string(),
         error: z.string(),
         count: z.int(),
-        keys: z.int().describe("Different keys among those that were sampled"),
-        sources: z.array(z.string()).describe("Of those that were sampled, 20 at most; so are the types"),
+        keys: z.int().describe("Distinct keys in the sample"),
+        sources: z.array(z.string()).describe("From the sample, at most 20; so are the types"),
         types: z.array(z.string()),
-        sampled: z.int().describe("How many were looked at, the newest; all of them in a small group"),
-        firstFailedAt: time.describe("When the first of them died"),
+        sampled: z.int().describe("Size of the sample: the newest dead letters; all of a small group"),
+        firstFailedAt: time.describe("When the first of them became a dead letter"),
         lastFailedAt: time,
-        exampleId: z.string(),
-        histogram: z.array(z.int()).describe("How many died in each of 24 equal spans from the first to the last"),
+        exampleId: z.string().describe("The newest event of the group"),
+        example: z.string().describe("Its original error"),
+        status: z.int().nullable().describe("HTTP status in the error"),
+        destinations: z.array(z.string()).describe("From the sample"),
+        histogram: z.array(z.int()).describe("New dead letters in each of 24 equal spans from the first to the last"),
       })
       .meta({ id: "DeadLetterGroup" }),
   ),
 });
 
+const changePlanSchema = z.object({
+  count: z.int(),
+  keys: z.int(),
+  byType: countsSchema,
+  bySource: countsSchema,
+  byError: countsSchema,
+  parking: z.int(),
+  warnings: z.array(z.string()),
+  strata: strataSchema,
+});
+
 export const changeSchema = z
   .object({
-    plan: z.object({
-      count: z.int(),
-      keys: z.int(),
-      byType: countsSchema,
-      bySource: countsSchema,
-      byError: countsSchema,
-      parking: z.int(),
-      warnings: z.array(z.string()),
-    }),
+    plan: changePlanSchema,
     report: z
       .object({
         done: z.int(),
@@ -83,6 +92,14 @@ export const changeSchema = z
         unknown: z.array(z.string()),
       })
       .nullable()
-      .describe("Null for a dry run"),
+      .describe("Null after a dry run"),
   })
   .meta({ id: "DeadLetterChange" });
+
+export const startedChangeSchema = z
+  .object({
+    plan: changePlanSchema,
+    replay: planSchema.describe("The started plan: GET /api/v1/replays/{id} shows its progress"),
+    unknown: z.array(z.string()).describe("Ids without an open dead letter"),
+  })
+  .meta({ id: "StartedDeadLetterChange" });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { KEY_KINDS } from "../../operations/keys/key-list.ts";
 import { time } from "./shared-shapes.ts";
 
+/** One page of keys. */
 export const keysSchema = z.object({
   keys: z.array(
     z
@@ -21,23 +22,30 @@ export const keysSchema = z.object({
             nextAttemptAt: time,
           })
           .nullable()
-          .describe("The event that everything of this key waits for; null for a key that is merely busy"),
+          .describe("The event that blocks the key; null for a hot key that is not blocked"),
         waiting: z
           .object({ count: z.int(), isMore: z.boolean() })
           .nullable()
           .describe(
-            "Events behind it; null when they could not be counted in time. Of a log there may be more, unread",
+            "Events that wait behind it; null when the count timed out. A log may have more that are not read yet",
           ),
         recent: z
           .object({ count: z.int(), of: z.int() })
           .nullable()
-          .describe("How many of the newest events of the source have this key; null unless hot keys were asked for"),
+          .describe("How many of the newest events of the source have this key; null unless hot keys were requested"),
       })
       .meta({ id: "KeyOfEvents" }),
   ),
   cursor: z.string().nullable(),
 });
 
+/** The result of an action on one key. */
 export const keyChangeSchema = z.object({
-  changed: z.array(z.string()).describe("Ids of the events that were changed"),
+  changed: z.array(z.string()).describe("Ids of the changed events"),
+});
+
+/** The result of an action on several keys. */
+export const keyBulkSchema = z.object({
+  changed: z.array(z.string()).describe("Ids of the changed events"),
+  failed: z.array(z.object({ pipeline: z.string(), key: z.string(), reason: z.string() })),
 });

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { AUDIT_ACTIONS } from "../../operations/audit.ts";
+import { AUDIT_ACTIONS } from "../../operations/audit/audit.ts";
 import { ROLES } from "../identity.ts";
 import { time } from "./shared-shapes.ts";
 
+/** The caller's identity, and the available logins. */
 export const sessionSchema = z
   .object({
     service: z.string(),
@@ -10,7 +11,7 @@ export const sessionSchema = z
     access: z
       .enum(["open", "login", "off"])
       .describe(
-        "open: for the user who runs the service, on this machine; login: who has a token or an account may; off: nobody may",
+        "open: to the user who runs the service, on this machine; login: a token or an account is required; off: no access",
       ),
     logins: z.array(z.enum(["token", "oidc"])),
     identity: z
@@ -26,9 +27,10 @@ export const sessionSchema = z
   })
   .meta({ id: "Session" });
 
-/** An action of an older version may have another name. */
+/** Entries that an older version wrote may have other actions. */
 export const auditActionSchema = z.enum(AUDIT_ACTIONS);
 
+/** One entry of the audit. */
 export const auditEntrySchema = z
   .object({
     id: z.string(),
@@ -43,14 +45,16 @@ export const auditEntrySchema = z
   })
   .meta({ id: "AuditEntry" });
 
+/** One page of the audit. */
 export const auditSchema = z.object({ entries: z.array(auditEntrySchema), cursor: z.string().nullable() });
 
+/** Settings in force. */
 export const configSchema = z.object({
   settings: z.array(
     z
       .object({
         name: z.string(),
-        key: z.string().describe("In the config file"),
+        key: z.string().describe("Name in the config file"),
         value: z.string().describe("Without secrets"),
         origin: z.string(),
         description: z.string(),
@@ -59,14 +63,16 @@ export const configSchema = z.object({
   ),
 });
 
+/** Findings of the doctor. */
 export const findingsSchema = z.object({
   findings: z.array(
     z
-      .object({ severity: z.enum(["error", "warning"]), check: z.string(), what: z.string(), fix: z.string() })
+      .object({ severity: z.enum(["error", "warning", "note"]), check: z.string(), what: z.string(), fix: z.string() })
       .meta({ id: "Finding" }),
   ),
 });
 
+/** Readers of logs. */
 export const logsSchema = z.object({
   logs: z.array(
     z

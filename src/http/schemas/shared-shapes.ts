@@ -1,11 +1,13 @@
 import { z } from "zod";
 
-/** With all of its digits; null where nobody knows it. */
+/** With full precision; null when unknown. */
 export const time = z.iso.datetime().nullable();
 
-/** Sources that could not be looked at, which kept nobody from looking at the others. */
+/** Sources that failed; the others were still read. */
 export const brokenSchema = z.array(z.object({ source: z.string(), reason: z.string() }));
 
+/** Headers of an event. */
 export const headersSchema = z.record(z.string(), z.string());
 
+/** Counts by name. */
 export const countsSchema = z.record(z.string(), z.int());

@@ -1,27 +1,27 @@
 import { isRelayError, reasonOf } from "../../core/errors.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { canConnect } from "../can-connect.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
+import { canConnect } from "./can-connect.ts";
 import type { DoctorDestination, DoctorSubject, Finding, ShapedTable } from "./finding.ts";
 
 const CONNECT_MS = 2_000;
 const ROWS_LOOKED_AT = 10_000;
 const TYPES_MAX = 200;
 
-/** Whether a destination can be reached, takes the events that there are, and can keep its promise. */
+/** Whether a destination can be reached, accepts the events of these tables, and supports its delivery guarantee. */
 export async function checkDestination(
-  subject: DoctorSubject,
+  subject: Pick<DoctorSubject, "database"> | null,
   destination: DoctorDestination,
   shaped: readonly ShapedTable[],
 ): Promise<readonly Finding[]> {
   const silent = await silentBrokers(destination.brokers);
   const findings = brokerFindings(destination, silent);
   if (silent.length === destination.brokers.length && silent.length > 0) return findings;
-  return [
-    ...findings,
-    ...(await transactionFindings(destination)),
-    ...(await topicFindings(destination, await topicsOf(subject, destination, shaped))),
-  ];
+  const obstacles = await obstaclesOf(destination);
+  findings.push(...obstacles);
+  if (obstacles.some(({ severity }) => severity === "error")) return findings;
+  const topics = subject === null ? [] : await topicsOf(subject, destination, shaped);
+  return [...findings, ...(await transactionFindings(destination)), ...(await topicFindings(destination, topics))];
 }
 
 async function silentBrokers(brokers: readonly string[]): Promise<readonly string[]> {
@@ -32,9 +32,26 @@ async function silentBrokers(brokers: readonly string[]): Promise<readonly strin
 function brokerFindings({ brokers, name }: DoctorDestination, silent: readonly string[]): Finding[] {
   if (silent.length === 0) return [];
   const isDown = silent.length === brokers.length;
-  const what = `${isDown ? "Nothing" : "Not all"} of ${name} can be reached: ${silent.join(", ")} gives no answer`;
-  const fix = "Check that it runs and that the destination's setting has host and port as seen from this machine.";
+  const what = `${isDown ? "No broker" : "Not every broker"} of ${name} can be reached: no answer from ${silent.join(", ")}`;
+  const fix = "Check that it runs and that the destination's setting has its host and port as seen from this machine.";
   return [{ severity: isDown ? "error" : "warning", check: "destination", what, fix }];
+}
+
+/** Reports what would make a publish fail, in the words of the destination. */
+async function obstaclesOf({ examine, name }: DoctorDestination): Promise<Finding[]> {
+  const fix = "Correct the destination's address or settings, or the server, then run `outbox-relay doctor` again.";
+  try {
+    const found = (await examine?.()) ?? [];
+    return found.map(({ reason, severity }) => ({ severity, check: "destination", what: `${name}: ${reason}`, fix }));
+  } catch (error) {
+    return [{ severity: "error", check: "destination", ...explained(name, error, fix) }];
+  }
+}
+
+/** Separates the fix, with which the message of one of our own errors ends. */
+function explained(name: string, error: unknown, otherwise: string): Pick<Finding, "what" | "fix"> {
+  const [what = "", fix] = reasonOf(error).split(/ \[[A-Z_]+\] /);
+  return { what: `${name}: ${what}`, fix: fix ?? (isRelayError(error) ? "" : otherwise) };
 }
 
 async function transactionFindings({ name, prepareTransactions }: DoctorDestination): Promise<Finding[]> {
@@ -42,22 +59,21 @@ async function transactionFindings({ name, prepareTransactions }: DoctorDestinat
     await prepareTransactions?.();
     return [];
   } catch (error) {
-    const [what = "", fix] = reasonOf(error).split(/ \[[A-Z_]+\] /);
-    const way = fix ?? (isRelayError(error) ? "" : "Check the brokers and the settings of the destination.");
-    return [{ severity: "error", check: "destination", what: `${name}: ${what}`, fix: way }];
+    const way = "Check the brokers and the settings of the destination.";
+    return [{ severity: "error", check: "destination", ...explained(name, error, way) }];
   }
 }
 
-/** The topics of the events that are there, as far as the type alone decides. */
+/** The topics of the table's events, as far as the type alone decides. */
 async function topicsOf(
-  { database }: DoctorSubject,
+  { database }: Pick<DoctorSubject, "database">,
   destination: DoctorDestination,
   shaped: readonly ShapedTable[],
 ): Promise<readonly string[]> {
   if (destination.missingTopics === undefined) return [];
   const topics = new Set<string>();
   for (const { table, shape } of shaped) {
-    const rows = await transaction(database.pool, operationReadSettings(database, "looking at the types"), (session) =>
+    const rows = await transaction(database.pool, operationReadSettings(database, "reading the types"), (session) =>
       session.rows(
         `select distinct type from (select ${shape.eventType} as type from ${shape.quotedName} t limit ${ROWS_LOOKED_AT}) s
          limit ${TYPES_MAX}`,
@@ -80,11 +96,11 @@ async function topicFindings(
     const missing = await missingTopics(topics);
     if (missing.size === 0) return [];
     const list = [...missing].map(([topic, reason]) => `${topic} (${reason})`).join(", ");
-    const what = `Topics of ${name} that take nothing, unless the broker makes them by itself: ${list}`;
+    const what = `Topics of ${name} that do not accept events, unless the broker creates them automatically: ${list}`;
     const fix = topicFix.replace("{topic}", [...missing.keys()][0]!);
     return [{ severity: "warning", check: "topics", what, fix }];
   } catch (error) {
-    const what = `${name} cannot be asked for its topics: ${reasonOf(error)}`;
+    const what = `The topics of ${name} cannot be listed: ${reasonOf(error)}`;
     return [
       {
         severity: "error",

@@ -30,7 +30,7 @@ after(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** Nothing to be found. */
+/** A set-up without findings. */
 beforeEach(async () => {
   await server.query(`drop schema if exists app cascade; drop schema if exists outbox_relay cascade; create schema app;
     alter role relay reset all; grant all on database postgres to relay`);
@@ -56,7 +56,7 @@ test("A17 a healthy set-up has no findings", async () => {
   assert.deepEqual(await findings(), []);
 });
 
-test("F4 destinations that share a table are told which index keeps each from stepping over the others' events", async () => {
+test("F4 destinations that share a table get the index that keeps each from scanning the others' events", async () => {
   const rules = (mine: boolean) => [
     { pattern: "it's.broken", mine },
     { pattern: "*", mine: !mine },
@@ -73,7 +73,7 @@ test("F4 destinations that share a table are told which index keeps each from st
   assert.deepEqual(await findings({ destinations }), []);
 });
 
-test("A3 an order by now() is warned of, and each of the two cures ends the warning", async () => {
+test("A3 an order by now() gives a warning, and each of the two fixes ends it", async () => {
   await createTable("created_at timestamptz not null default now()", "(created_at) where published_at is null");
   const [found, ...others] = await findings();
   assert.deepEqual([others, found?.check, found?.severity], [[], "order", "warning"]);
@@ -85,9 +85,38 @@ test("A3 an order by now() is warned of, and each of the two cures ends the warn
     "alter table app.outbox alter created_at set default now(); insert into app.outbox default values",
   );
   await server.query("insert into app.outbox (created_at) select created_at from app.outbox, generate_series(1, 4)");
-  assert.match((await findings())[0]?.what ?? "", /; 4 of \d+ rows looked at share theirs with another$/);
+  assert.match((await findings())[0]?.what ?? "", /; 4 of 5 checked rows share theirs with another$/);
   await server.query(identity);
-  assert.deepEqual(checksOf(await findings()), ["warning index"], "the index is by the time still");
+  assert.deepEqual(checksOf(await findings()), ["warning index"], "the index still uses the time");
+});
+
+test("A17 a table without a key column has no order, and the printed statement gives it one", async () => {
+  await server.query("alter table app.outbox drop column aggregate_id");
+  const [found, ...others] = await findings();
+  assert.deepEqual([others, found?.check, found?.severity], [[], "order", "warning"]);
+  assert.equal(found?.what, "app.outbox has no key column, so its events are delivered in no order");
+  await server.query(found?.fix ?? "");
+  assert.deepEqual(await findings(), []);
+});
+
+test("A17 what a destination reports is shown in its words, and no further check runs", async () => {
+  let asked = 0;
+  const destination: DoctorDestination = {
+    ...NOWHERE,
+    name: "rabbit",
+    examine: async () => [{ severity: "error", reason: "RabbitMQ at h:1: the password is wrong" }],
+    prepareTransactions: async () => {
+      asked += 1;
+    },
+  };
+  const [found, ...others] = await findings({ destinations: [destination] });
+  assert.deepEqual([others, found?.check, asked], [[], "destination", 0]);
+  assert.equal(found?.what, "rabbit: RabbitMQ at h:1: the password is wrong");
+  const failing = async () => {
+    throw new RelayError("CONFIG_INVALID", "the RabbitMQ client is missing, install it: npm install amqplib.");
+  };
+  const [missing] = await findings({ destinations: [{ ...destination, examine: failing }] });
+  assert.match(missing?.what ?? "", /^rabbit: the RabbitMQ client is missing, install it: npm install amqplib/);
 });
 
 for (const [name, flags, condition] of [
@@ -95,7 +124,7 @@ for (const [name, flags, condition] of [
   ["a flag", "published boolean not null default false", '"published" = false'],
   ["a status", "status text not null default 'Pending', next_attempt_at timestamptz", `"status" = 'Pending'`],
 ] as const) {
-  test(`A17 a missing partial index is found, and the printed one serves: marked by ${name}`, async () => {
+  test(`A17 a missing partial index is found, and the printed one works: marked by ${name}`, async () => {
     await createTable("position bigint generated always as identity", "(position)", flags);
     const [found, ...others] = await findings();
     assert.deepEqual([others, found?.check], [[], "index"]);
@@ -105,15 +134,18 @@ for (const [name, flags, condition] of [
   });
 }
 
-test("G3 a missing, an older and a newer schema are told apart", async () => {
+test("G3 a missing, an older and a newer schema are distinguished", async () => {
   await server.query("update outbox_relay.schema_versions set version = version + 100, serves_from = version + 100");
-  assert.match((await findings())[0]?.what ?? "", /^The schema outbox_relay has version \d+, this program knows \d+$/);
+  assert.match(
+    (await findings())[0]?.what ?? "",
+    /^The schema outbox_relay has version \d+, this program supports \d+$/,
+  );
   await server.query("update outbox_relay.schema_versions set version = version - 100, serves_from = version - 100");
   await migrateDown(owner, 2);
   const [older] = await findings();
   assert.deepEqual([older?.check, older?.fix], ["schema", "outbox-relay migrate up"]);
   await migrateDown(owner, 0);
-  assert.match((await findings())[0]?.what ?? "", /is not there$/);
+  assert.match((await findings())[0]?.what ?? "", /does not exist$/);
 });
 
 test("A17 missing grants are found, with the statements that give exactly these", async () => {
@@ -138,7 +170,7 @@ test("A17 a missing table, one without the columns, and no table at all", async 
   assert.deepEqual(checksOf(await findings({ tables: [] })), ["error tables"]);
 });
 
-test("H1 two deployments that want the same events are found", async () => {
+test("H1 two deployments that read the same events are found", async () => {
   await server.query(`insert into outbox_relay.pipelines (name, source_schema, source_table, lanes)
     values ('app.outbox->kafka', 'app', 'outbox', 1), ('app.outbox->rabbit', 'app', 'outbox', 1)`);
   const join = (end: string) =>
@@ -158,7 +190,7 @@ test("H1 row-level security that may hide rows is found, and the printed stateme
   await server.query("alter table app.outbox enable row level security");
   const [found] = await hidden();
   assert.equal(found?.severity, "error");
-  assert.match(found?.what ?? "", /app\.outbox is active for the role relay \(no policy lets it see a row\)/);
+  assert.match(found?.what ?? "", /app\.outbox is active for the role relay \(no policy shows it any row\)/);
   await server.query(found?.fix ?? "");
   assert.deepEqual(await hidden(), []);
   await server.query("create policy narrow on app.outbox as restrictive using (published_at is null)");
@@ -172,12 +204,12 @@ test("H1 an id that is not unique by itself is found, and the printed statement 
   await server.query("alter table app.outbox drop constraint outbox_pkey");
   const [found, ...others] = await findings();
   assert.deepEqual([others, found?.check, found?.severity], [[], "tables", "error"]);
-  assert.match(found?.what ?? "", /^Column id of app\.outbox .* not unique by itself: the table has no primary key/);
+  assert.match(found?.what ?? "", /^Column id of app\.outbox .* not unique: the table has no primary key/);
   await server.query(/create unique index .*;/.exec(found?.what ?? "")?.[0] ?? "");
   assert.deepEqual(await findings(), []);
 });
 
-test("A10 a large table of delivered events without retention, autovacuum off, and bloat are warned of", async () => {
+test("A10 a large table of delivered events without retention, autovacuum off, and bloat give warnings", async () => {
   await server.query(`insert into app.outbox (published_at) select now() from generate_series(1, 120000); analyze app.outbox;
     alter table app.outbox set (autovacuum_enabled = off)`);
   const found = await findings();
@@ -188,7 +220,7 @@ test("A10 a large table of delivered events without retention, autovacuum off, a
   assert.deepEqual(checksOf(await findings({ retentionMs: 1 })), ["error grants"], "which retention needs");
 });
 
-test("A17 settings of the role that hurt are found, and their cures work", async () => {
+test("A17 harmful settings of the role are found, and their fixes work", async () => {
   await server.query("alter role relay set synchronous_commit = off");
   const fresh = openDatabase({ url: server.databaseUrl("postgres", "relay"), applicationName: "settings" });
   try {
@@ -212,15 +244,15 @@ test("H1 time zone, date style, search path and other defaults of the role are n
   }
 });
 
-test("A17 a restored copy, and lanes that nobody serves", async () => {
+test("A17 a restored copy, and lanes without an instance", async () => {
   await server.query(`update outbox_relay.identity set system_id = '1';
     insert into outbox_relay.pipelines (name, source_schema, source_table, lanes) values ('p', 'app', 'outbox', 1);
     insert into outbox_relay.lanes (pipeline, lane) values ('p', 0)`);
   const found = await findings();
   assert.deepEqual(checksOf(found), ["error identity", "warning lanes"]);
-  assert.match(found[1]?.what ?? "", /^Lanes without a living owner: p \(1\)$/);
+  assert.match(found[1]?.what ?? "", /^Lanes without a live owner: p \(1\)$/);
   await server.query("update outbox_relay.pipelines set paused_at = now()");
-  assert.deepEqual(checksOf(await findings()), ["error identity"], "a person has stopped it");
+  assert.deepEqual(checksOf(await findings()), ["error identity"], "an operator has paused it");
 });
 
 test("A17 brokers that do not answer, missing topics and refused transactions", async () => {
@@ -249,13 +281,13 @@ test("A17 brokers that do not answer, missing topics and refused transactions", 
     assert.match(found[0]?.fix ?? "", /DELIVERY=at-least-once/);
     assert.deepEqual(asked, [["app.order.paid", "app.order.placed"]]);
     const down = await findings({ destinations: [{ ...destination, brokers: ["127.0.0.1:1"] }] });
-    assert.deepEqual(checksOf(down), ["error destination"], "nothing else can be asked");
+    assert.deepEqual(checksOf(down), ["error destination"], "nothing else can be checked");
   } finally {
     listener.close();
   }
 });
 
-test("D6 a type that waits and that no running relay takes is found, until one takes it", async () => {
+test("D6 a waiting type that no running relay handles is found, until one handles it", async () => {
   await server.query("insert into app.outbox (event_type) values ('order.placed'), ('order.paid'), ('it''s new')");
   const join = async (pipeline: string, type: string) => {
     const id = randomUUID();
@@ -265,14 +297,14 @@ test("D6 a type that waits and that no running relay takes is found, until one t
     const takes = { [pipeline]: [{ pattern: type, mine: true }] };
     await postgresMembership(database).join({ id, name: "it", leaseMs: 60_000, pipelines: [pipeline], takes });
   };
-  assert.deepEqual(await findings(), [], "nobody runs, so nothing can be said");
+  assert.deepEqual(await findings(), [], "no instance runs, so nothing is known");
   await join("a", "order.placed");
   const [found, ...others] = await findings();
   assert.deepEqual([others, found?.check, found?.severity], [[], "takers", "error"]);
-  assert.equal(found?.what, "Events wait in app.outbox that no running relay takes: it's new (1), order.paid (1)");
+  assert.equal(found?.what, "Events wait in app.outbox that no running relay handles: it's new (1), order.paid (1)");
   assert.match(found?.fix ?? "", /^outbox-relay run --only 'it'\\''s new'$/m);
   await join("b", "order.paid");
-  assert.match((await findings())[0]?.what ?? "", /takes: it's new \(1\)$/);
+  assert.match((await findings())[0]?.what ?? "", /handles: it's new \(1\)$/);
   await join("c", "it's*");
   assert.deepEqual(await findings(), []);
 });

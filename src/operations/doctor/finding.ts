@@ -1,18 +1,21 @@
+import type { Obstacle } from "../../ports/publisher.ts";
 import type { TypeFilter } from "../../ports/queue-store.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
 import type { TableName } from "../../postgres/identifiers.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
+import type { Configured } from "../pipelines/orphans.ts";
 
-/** What is wrong and what to do: a statement, a setting or a command that can be copied. */
+/** What is wrong and what to do: a statement, a setting or a command to copy. */
 export interface Finding {
-  /** An `error` keeps events from being delivered, a `warning` will hurt one day. */
-  readonly severity: "error" | "warning";
+  /** An `error` stops delivery, a `warning` will cause problems later, a `note` is information. */
+  readonly severity: "error" | "warning" | "note";
   readonly check: string;
   readonly what: string;
   readonly fix: string;
 }
 
+/** A table of events with its kind. */
 export interface DoctorTable {
   readonly schema: string;
   readonly table: string;
@@ -20,40 +23,44 @@ export interface DoctorTable {
   readonly isThere: boolean;
 }
 
-/** The destination as far as a doctor asks it; brokers of every make answer alike. */
+/** A destination as the doctor sees it, whatever its kind. */
 export interface DoctorDestination {
   readonly name: string;
   /** `host:port`; empty where there is nothing to reach. */
   readonly brokers: readonly string[];
-  /** Present where delivery is exactly once: throws with the way out when that is not possible. */
+  /** Connects, logs in and checks its targets, without writing. Ends in bounded time; throws when it cannot check. */
+  readonly examine?: () => Promise<readonly Obstacle[]>;
+  /** Present for exactly-once delivery: throws, with the fix, when transactions do not work. */
   readonly prepareTransactions?: () => Promise<void>;
-  /** Present where topics have to be there before: those that cannot be written to, with the reason. */
+  /** Present where topics must exist: those that cannot be written to, with the reason. */
   readonly missingTopics?: (topics: readonly string[]) => Promise<ReadonlyMap<string, string>>;
-  /** What mends a missing topic; `{topic}` stands for its name. */
+  /** How to fix a missing topic; `{topic}` stands for its name. */
   readonly topicFix?: string;
-  /** Which events of a source are its own; null takes everything. */
+  /** Which events of a source it receives; null for all. */
   readonly rulesFor: (source: { readonly schema: string; readonly table: string }) => TypeFilter;
-  /** The topic of an event of this type; null when it goes elsewhere or more than the type decides. */
+  /** The topic of an event of this type; null when it has another destination, or when more than the type decides. */
   readonly topicOf: (type: string, source: { readonly schema: string; readonly table: string }) => string | null;
 }
 
-/** All that is examined. */
+/** Everything that the doctor examines. */
 export interface DoctorSubject {
   readonly database: Database;
   readonly columns: ColumnNames;
   readonly tables: readonly DoctorTable[];
-  /** Managed outboxes, which are looked at in another way. */
+  /** Managed outboxes, which have checks of their own. */
   readonly managed?: readonly TableName[];
-  /** Append-only tables of others, read by position or from the write-ahead log. */
+  /** Append-only tables of the application, read by position or from the write-ahead log. */
   readonly eventTables?: readonly TableName[];
   /** Tables, or `message` and a prefix, that are read from the write-ahead log. */
   readonly wal?: readonly TableName[];
-  /** The publication that the write-ahead log is read by; undefined: one of the relay's making. */
+  /** The publication for the write-ahead log; undefined: one that the relay creates. */
   readonly publication?: string;
-  /** Logs of any kind are sources too: then there may be no table of a queue. */
+  /** There are logs among the sources, so a missing queue table is no finding. */
   readonly hasLogs?: boolean;
   readonly destinations: readonly DoctorDestination[];
-  /** Null: delivered events are kept for ever. */
+  /** The configured sources, where known. */
+  readonly configured?: Configured;
+  /** Null: delivered events are kept forever. */
   readonly retentionMs: number | null;
 }
 

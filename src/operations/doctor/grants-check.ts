@@ -1,36 +1,42 @@
 import { grantsFor, OWN_RIGHTS } from "../../postgres/grants.ts";
 import { displayTable, type TableName } from "../../postgres/identifiers.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 
 interface Wanted extends TableName {
   readonly rights: readonly string[];
 }
 
-/** What the role that asks may not do, and the statements that mend all of it. */
+/** Which rights the relay's role lacks, and the statements that grant all of them. */
 export async function checkGrants(subject: DoctorSubject): Promise<readonly Finding[]> {
   const { database, retentionMs } = subject;
   const lacking = await lackingRights(subject);
   if (lacking.length === 0) return [];
   const { role } = lacking[0]!;
-  const tables = lacking.filter(({ schema }) => schema !== database.relaySchema);
+  const ofEvents = lacking.filter(({ schema }) => schema !== database.relaySchema);
+  const isRead = (name: TableName) => readTables(subject).some((it) => displayTable(it) === displayTable(name));
+  const tables = ofEvents.filter((it) => !isRead(it));
+  const logs = ofEvents.filter(isRead);
   const list = lacking.map(({ rights, ...table }) => `${rights.join(", ")} on ${displayTable(table)}`).join("; ");
   return [
     {
       severity: "error",
       check: "grants",
       what: `The role ${role} lacks ${list}`,
-      fix: grantsFor({ role, relaySchema: database.relaySchema, tables, retention: retentionMs !== null }).trimEnd(),
+      fix: grantsFor({
+        ...{ role, relaySchema: database.relaySchema, tables, logs },
+        retention: retentionMs !== null,
+      }).trimEnd(),
     },
   ];
 }
 
-/** Of tables that are there; a right on some of the columns is enough to read or mark rows. */
+/** Missing rights on existing tables; a right on some columns is enough to read or mark rows. */
 async function lackingRights(subject: DoctorSubject): Promise<readonly (Wanted & { readonly role: string })[]> {
   const { database } = subject;
   const wanted = wantedRights(subject).flatMap((table) => table.rights.map((right) => ({ ...table, right })));
-  const settings = operationReadSettings(database, "looking at the grants");
+  const settings = operationReadSettings(database, "reading the grants");
   const rows = await transaction(database.pool, settings, (session) =>
     session.rows(
       `select n.nspname, c.relname, json_agg(w.privilege), current_user::text
@@ -53,11 +59,18 @@ async function lackingRights(subject: DoctorSubject): Promise<readonly (Wanted &
   }));
 }
 
-function wantedRights({ database, retentionMs, tables }: DoctorSubject): readonly Wanted[] {
+/** Logs, whose rows the relay never marks. */
+function readTables({ eventTables = [], managed = [] }: DoctorSubject): readonly TableName[] {
+  return [...eventTables, ...managed];
+}
+
+function wantedRights(subject: DoctorSubject): readonly Wanted[] {
+  const { database, retentionMs, tables } = subject;
   const schema = database.relaySchema;
   const ofEvents = ["usage", "select", "update", ...(retentionMs === null ? [] : ["delete"])];
   return [
     ...tables.filter(({ isThere }) => isThere).map(({ schema, table }) => ({ schema, table, rights: ofEvents })),
+    ...readTables(subject).map(({ schema, table }) => ({ schema, table, rights: ["usage", "select"] })),
     ...OWN_RIGHTS.flatMap((own) => own.tables.map((table) => ({ schema, table, rights: ["usage", ...own.rights] }))),
   ];
 }

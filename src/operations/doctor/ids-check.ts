@@ -1,24 +1,24 @@
 import { displayTable, quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
-import { lookAtTable } from "../../sources/postgres/table-discovery.ts";
+import { inspectTable } from "../../sources/postgres/table-discovery.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 
 const CANDIDATES = ["event_id", "id"];
 
-/** Of two rows of a log under one id the second is passed over while the first is under way: ids must be unique. */
+/** While the first of two rows with one id is in flight, the log reader skips the second: ids must be unique. */
 export async function checkIds({ columns, database }: DoctorSubject, table: TableName): Promise<readonly Finding[]> {
-  return await lookAtTable(database, table, ["select"], async (session, facts) => {
+  return await inspectTable(database, table, ["select"], async (session, facts) => {
     const names = facts.columns.map(({ name }) => name);
     const id = columns.id ?? CANDIDATES.find((candidate) => names.includes(candidate));
     if (id === undefined) return [];
     const [row] = await session.rows(UNIQUE_SQL, [facts.oid, id]);
     if (row?.[0] !== "f") return [];
     const fix = `create unique index concurrently on ${quoteTable(table)} (${quoteIdentifier(id)});`;
-    const what = `${displayTable(table)} has no unique index on ${id}: of two rows under one id the second may be passed over`;
+    const what = `${displayTable(table)} has no unique index on ${id}: of two rows with one id the second may be skipped`;
     return [{ severity: "warning", check: "ids", what, fix }];
   });
 }
 
-/** One on the column alone, on the table or on each of its partitions. */
+/** A unique index on the column alone, on the table or on each of its partitions. */
 const UNIQUE_SQL = `
 select bool_and(exists (
   select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]

@@ -3,22 +3,28 @@ import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { plainCondition } from "../../postgres/type-condition.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding, ShapedTable } from "./finding.ts";
 
-/** Everything but an index in order is switched off: what is left tells whether there is one, however small the table. */
+/**
+ * Disables every plan except an ordered index scan: the plan then shows whether there is such an index, however small
+ * the table is.
+ */
 const ONLY_INDEXES = { enable_seqscan: "off", enable_sort: "off", enable_bitmapscan: "off", jit: "off" };
 
-/** Whether an index gives the waiting rows in order. Without one, every run sorts all of them, or reads the whole table. */
+/**
+ * Whether an index returns the unsettled rows in order. Without one, every run sorts all of them, or reads the whole
+ * table.
+ */
 export async function checkIndex(subject: DoctorSubject, { table, shape }: ShapedTable): Promise<readonly Finding[]> {
   if ((await partialIndexes(subject, shape, shape.main)).length > 0) return [];
-  const what = `${displayTable(table)} has no partial index that gives the waiting events in order`;
+  const what = `${displayTable(table)} has no partial index that returns the waiting events in order`;
   return [{ severity: "warning", check: "index", what, fix: indexFor(shape, waitingCondition(shape)) }];
 }
 
 /**
- * Where several destinations share a table, each look for one steps over all that waits for the others, unless it has an
- * index of its own: a destination that is down for long would slow the rest.
+ * Where several destinations share a table, the reader of one skips all events that wait for the others, unless it has
+ * an index of its own: one destination that is down for long would slow down the rest.
  */
 export async function checkSharedIndex(
   subject: DoctorSubject,
@@ -32,20 +38,20 @@ export async function checkSharedIndex(
     const indexes = await partialIndexes(subject, shape, `${shape.main} and ${plain}`);
     const column = shape.typeColumn?.replace(/^t\./, "").replaceAll('"', "") ?? "";
     if (indexes.some(({ condition }) => condition.includes(column))) continue;
-    const what = `Looks for events of ${name} in ${displayTable(table)} step over all that waits for others there: slow while another destination is down for long`;
+    const what = `Reads for ${name} in ${displayTable(table)} skip all events that wait for other destinations: slow while another destination is down for long`;
     const fix = indexFor(shape, `${waitingCondition(shape)} and ${plain.replaceAll("t.", "")}`);
     findings.push({ severity: "warning", check: "index", what, fix });
   }
   return findings;
 }
 
-/** The partial indexes by which the server would read these rows in order. */
+/** The partial indexes by which the server could read these rows in order. */
 async function partialIndexes(
   { database }: DoctorSubject,
   shape: TableShape,
   condition: string,
 ): Promise<readonly { readonly condition: string }[]> {
-  const settings = { ...operationReadSettings(database, "looking at the indexes", displayTable(shape.name)) };
+  const settings = { ...operationReadSettings(database, "reading the indexes", displayTable(shape.name)) };
   const rows = await transaction(database.pool, { ...settings, settings: ONLY_INDEXES }, async (session) => {
     const [plan] = await session.rows(
       `explain (format json) select from ${shape.quotedName} t where ${condition} order by ${shape.order.column}`,
@@ -67,7 +73,7 @@ function indexFor(shape: TableShape, condition: string): string {
   return `create index concurrently on ${shape.quotedName} (${order}) where ${condition};`;
 }
 
-/** The indexes of a plan that needs no sort. */
+/** The indexes of a plan without a sort. */
 function indexesInOrder(plan: Row | undefined): ReadonlySet<string> {
   const names = new Set<string>();
   let isSorted = false;
@@ -79,7 +85,7 @@ function indexesInOrder(plan: Row | undefined): ReadonlySet<string> {
   return isSorted ? new Set() : names;
 }
 
-/** As people write it, and as the relay then asks: by the first flag, or by the status. */
+/** The condition in its usual form, which the relay's queries use too: the first flag, or the status. */
 function waitingCondition({ givenUp, main, markDelivered }: TableShape): string {
   if (givenUp !== null) return main.replaceAll("t.", "");
   const [, flag, value] = /^("(?:[^"]|"")+") = (true|clock_timestamp\(\))/.exec(markDelivered) ?? [];

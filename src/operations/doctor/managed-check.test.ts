@@ -53,7 +53,7 @@ test("A17 D9 a healthy managed outbox has no findings, with and without retentio
   assert.deepEqual(await findings("well", null), []);
 });
 
-test("A17 D9 a managed outbox that is not there, or is something else, is told with the command that creates it", async () => {
+test("A17 D9 a missing managed outbox, or another table in its place, is reported with the command that creates it", async () => {
   await server.query("create schema other; create table other.outbox (id int)");
   for (const schema of ["none", "other"]) {
     const [finding] = await findings(schema);
@@ -62,7 +62,7 @@ test("A17 D9 a managed outbox that is not there, or is something else, is told w
   }
 });
 
-test("A17 D9 a missing partition for tomorrow and rows in DEFAULT are told", async () => {
+test("A17 D9 a missing partition for tomorrow and rows in DEFAULT are reported", async () => {
   await create("late");
   const parts = await server.query<{ name: string }>(
     "select inhrelid::regclass::text as name from pg_inherits where inhparent = 'late.outbox'::regclass",
@@ -71,10 +71,10 @@ test("A17 D9 a missing partition for tomorrow and rows in DEFAULT are told", asy
   await server.query("select late.outbox_publish('a', null, '1')");
   const found = await findings("late");
   assert.match(found[0]?.what ?? "", /late\.outbox has no partition for/);
-  assert.match(found[1]?.what ?? "", /^1 events of late\.outbox stand in DEFAULT/);
+  assert.match(found[1]?.what ?? "", /^1 events of late\.outbox are in DEFAULT/);
 });
 
-test("A17 D9 who keeps retention back is told, since when, and what was dropped unread afterwards", async () => {
+test("A17 D9 the pipeline that blocks retention is reported, since when, and what was dropped unread afterwards", async () => {
   const table = await create("held");
   await server.query(`create table held.old partition of held.outbox for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z');
     insert into held.outbox (event_type, payload, created_at) values ('a', '1', '2020-01-01 00:00Z');
@@ -83,7 +83,7 @@ test("A17 D9 who keeps retention back is told, since when, and what was dropped 
   const [finding] = await findings("held");
   assert.match(
     finding?.what ?? "",
-    /^held->dead keeps held\.old from being dropped since 2020-01-09T00:00:00Z: .+last progress: never/,
+    /^held->dead has blocked the drop of held\.old since 2020-01-09T00:00:00Z: .+last progress: never/,
   );
   await pruneManaged(database, table, { olderThanMs: WEEK_MS, lagMaxMs: WEEK_MS });
   const [lost, ...rest] = await findings("held");
@@ -93,7 +93,7 @@ test("A17 D9 who keeps retention back is told, since when, and what was dropped 
   assert.match((await findings("held"))[0]?.fix ?? "", /limit/);
 });
 
-test("A17 D9 a writer that stays in its transaction is named, with what it does to us", async () => {
+test("A17 D9 a writer that stays in its transaction is named, with the consequence", async () => {
   await create("slow");
   const writer = new pg.Client({ connectionString: server.url, application_name: "importer" });
   await writer.connect();
@@ -103,12 +103,12 @@ test("A17 D9 a writer that stays in its transaction is named, with what it does 
   const [finding] = await checkManaged(subject, { schema: "slow", table: "outbox" }, 1);
   const { rows } = await writer.query("select pg_backend_pid() as pid");
   assert.match(finding?.what ?? "", new RegExp(`for 0 minutes \\(postgres, importer, pid ${rows[0]?.pid}, idle in`));
-  assert.match(finding?.what ?? "", /nothing is lost, its events come when it commits/);
+  assert.match(finding?.what ?? "", /no event is lost, its events are read after it commits/);
   await writer.query("rollback");
   await writer.end();
 });
 
-test("A17 D9 a wake-up trigger that somebody switched off is told, and creating it again mends it", async () => {
+test("A17 D9 a disabled wake-up trigger is reported, and creating it again fixes it", async () => {
   await create("mute");
   await server.query("alter table mute.outbox disable trigger outbox_ring");
   const [finding] = await findings("mute");

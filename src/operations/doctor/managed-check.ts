@@ -1,21 +1,27 @@
+import { reasonOf } from "../../core/errors.ts";
+import { ownershipOf } from "../../postgres/grants.ts";
 import { displayTable, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { needsOf } from "../../postgres/managed/log-needs.ts";
-import { isoOf, partitionFindings } from "../../postgres/managed/managed-partitions.ts";
+import { isoOf, partitionFindings, upkeepFault } from "../../postgres/managed/managed-partitions.ts";
 import { type ManagedFacts, readManaged } from "../../postgres/managed/managed-table.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
+import { ownedTables } from "./needed-grants.ts";
 
 const DAY_MS = 86_400_000;
 /** Longer than any transaction should be. */
 const OPEN_MS = 5 * 60_000;
-/** What was lost longer ago was told often enough. */
+/** Losses longer ago were reported often enough. */
 const LOST_DAYS = 7;
 
-type Told = Omit<Finding, "check">;
+type RawFinding = Omit<Finding, "check">;
 
-/** What a managed outbox needs beside its rows: partitions ahead, subscribers that keep up, writers that end. */
+/**
+ * Checks what a managed outbox needs besides its rows: future partitions, subscribers that keep up, and short
+ * transactions of writers.
+ */
 export async function checkManaged(
   subject: DoctorSubject,
   table: TableName,
@@ -24,13 +30,34 @@ export async function checkManaged(
   const { database } = subject;
   const facts = await readManaged(database, table);
   if (facts === null) return [missing(table)];
-  const told: Told[] = [
+  const found: RawFinding[] = [
+    ...(await upkeepFindings(subject, facts)),
     ...(await partitionFindings(database, facts, DAY_MS)),
     ...(await retentionFindings(subject, facts)),
     ...(await sessionFindings(subject, facts, openMs)),
     ...wakeUpFindings(facts),
   ];
-  return told.map(({ severity, what, fix }) => ({ severity, check: "managed", what, fix }));
+  return found.map(({ severity, what, fix }) => ({ severity, check: "managed", what, fix }));
+}
+
+/** Whether the role can do the upkeep: the checks try it where that is harmless, and read the catalogue otherwise. */
+async function upkeepFindings({ database }: DoctorSubject, facts: ManagedFacts): Promise<RawFinding[]> {
+  const { table } = facts;
+  const fault = await upkeepFault(database, facts);
+  const settings = operationReadSettings(database, "reading the owners", displayTable(table));
+  const { owned, role } = await transaction(database.pool, settings, async (session) => {
+    const [row] = await session.rows("select current_user::text");
+    return { owned: await ownedTables(session, [table]), role: row?.[0] ?? database.role };
+  });
+  // Trying to drop a partition would block the writers, so the check compares owners instead.
+  const foreign = owned.flatMap(({ parts }) => parts.filter((it) => !it.isOwn)).map(displayTable);
+  if (fault === null && foreign.length === 0) return [];
+  const why =
+    fault === null
+      ? `the role ${role} does not own ${foreign.join(", ")} and cannot drop old partitions`
+      : (reasonOf(fault).split(/ \[[A-Z_]+\] /)[0] ?? "");
+  const fix = ownershipOf(role, owned).join("\n");
+  return [{ severity: "error", what: `The upkeep of ${displayTable(table)} fails: ${why}`, fix }];
 }
 
 function missing(table: TableName): Finding {
@@ -38,11 +65,11 @@ function missing(table: TableName): Finding {
   return { severity: "error", check: "managed", what, fix: "outbox-relay migrate up" };
 }
 
-/** Who keeps the oldest partition that is past its retention, and since when it could be gone. */
-async function retentionFindings({ database, retentionMs }: DoctorSubject, facts: ManagedFacts): Promise<Told[]> {
+/** Which pipeline blocks the drop of the oldest expired partition, and since when. */
+async function retentionFindings({ database, retentionMs }: DoctorSubject, facts: ManagedFacts): Promise<RawFinding[]> {
   const { table, nowMs, partitions } = facts;
   if (retentionMs === null) {
-    const what = `${displayTable(table)} keeps its events for ever: RETENTION is not set`;
+    const what = `${displayTable(table)} keeps its events forever: RETENTION is not set`;
     return partitions.length < KEPT_PARTITIONS ? [] : [{ severity: "warning", what, fix: "RETENTION=7d" }];
   }
   const oldest = partitions.find(({ range }) => range !== null && range.toMs <= nowMs - retentionMs);
@@ -51,16 +78,20 @@ async function retentionFindings({ database, retentionMs }: DoctorSubject, facts
   const { unread } = await needsOf(database, table, oldest.name, 1);
   return unread.map(({ pipeline, settledAt }) => ({
     severity: "warning" as const,
-    what: `${pipeline} keeps ${displayTable(oldest.name)} from being dropped since ${since}: it has not read it (last progress: ${settledAt ?? "never"})`,
-    fix: `outbox-relay status tells why it does not go on. If nobody needs it any more: delete from ${database.tables.pipelines} where name = '${pipeline.replaceAll("'", "''")}';`,
+    what: `${pipeline} has blocked the drop of ${displayTable(oldest.name)} since ${since}: it has not read it (last progress: ${settledAt ?? "never"})`,
+    fix: `outbox-relay status shows why it does not progress. If it is no longer needed: delete from ${database.tables.pipelines} where name = '${pipeline.replaceAll("'", "''")}';`,
   }));
 }
 
-/** A few months of days. */
+/** Daily partitions of a few months. */
 const KEPT_PARTITIONS = 100;
 
-async function sessionFindings({ database }: DoctorSubject, { table }: ManagedFacts, openMs: number): Promise<Told[]> {
-  const settings = operationReadSettings(database, "looking at the writers", displayTable(table));
+async function sessionFindings(
+  { database }: DoctorSubject,
+  { table }: ManagedFacts,
+  openMs: number,
+): Promise<RawFinding[]> {
+  const settings = operationReadSettings(database, "reading the writers", displayTable(table));
   const [open, lost] = await transaction(database.pool, settings, async (session) => [
     await session.rows(
       `select distinct a.pid, a.usename, a.application_name, a.state,
@@ -77,16 +108,16 @@ async function sessionFindings({ database }: DoctorSubject, { table }: ManagedFa
   return [...open.map((row) => openWriter(row, table)), ...lost.map(lostFinding)];
 }
 
-function openWriter([pid, role, application, state, minutes]: Row, table: TableName): Told {
+function openWriter([pid, role, application, state, minutes]: Row, table: TableName): RawFinding {
   const who = `${role}${application ? `, ${application}` : ""}, pid ${pid}, ${state}`;
   return {
     severity: "warning",
-    what: `A writer of ${displayTable(table)} has been in its transaction for ${minutes} minutes (${who}): nothing is lost, its events come when it commits, but no partition can be dropped meanwhile`,
-    fix: `select pg_terminate_backend(${pid}); -- undoes what it wrote`,
+    what: `A writer of ${displayTable(table)} has been in its transaction for ${minutes} minutes (${who}): no event is lost, its events are read after it commits, but until then no partition can be dropped`,
+    fix: `select pg_terminate_backend(${pid}); -- rolls back its writes`,
   };
 }
 
-/** Nothing where the relay's schema is not there: another check tells so. */
+/** Empty without the relay's schema: another check reports that. */
 async function lostEvents(
   rows: (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>,
   technicalEvents: string,
@@ -104,17 +135,17 @@ async function lostEvents(
   );
 }
 
-function lostFinding([pipeline, rows, at]: Row): Told {
+function lostFinding([pipeline, rows, at]: Row): RawFinding {
   return {
     severity: "error",
     what: `rows were dropped unread: ${rows} events that ${pipeline} had not read, the last at ${at}`,
-    fix: "The subscriber was further behind than its limit. Bring those events to it by other means, or raise the limit.",
+    fix: "The subscriber was further behind than its limit. Send it those events by other means, or raise the limit.",
   };
 }
 
-/** That there is none is a choice; that there is half of it is not. */
-function wakeUpFindings({ table, hasWakeUp, hasWakeUpFunction }: ManagedFacts): Told[] {
+/** A missing wake-up is a choice; half of one is a defect. */
+function wakeUpFindings({ table, hasWakeUp, hasWakeUpFunction }: ManagedFacts): RawFinding[] {
   if (hasWakeUp || !hasWakeUpFunction) return [];
-  const what = `The wake-up trigger of ${displayTable(table)} is gone or disabled: an idle relay hears of an event only when it polls`;
+  const what = `The wake-up trigger of ${displayTable(table)} is gone or disabled: an idle relay notices an event only at its next poll`;
   return [{ severity: "warning", what, fix: "MANAGED_WAKE_UP=true outbox-relay migrate up" }];
 }

@@ -1,13 +1,21 @@
 import { displayTable } from "../../postgres/identifiers.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding, ShapedTable } from "./finding.ts";
 
 const ROWS_LOOKED_AT = 10_000;
 
+/** The relay guarantees order per key: without keys there is no order. */
+export function checkKey({ table, shape }: ShapedTable): readonly Finding[] {
+  if (shape.keyText !== "null") return [];
+  const what = `${displayTable(table)} has no key column, so its events are delivered in no order`;
+  const fix = `alter table ${shape.quotedName} add column aggregate_id text; -- and store there the id of each event's aggregate; OUTBOX_COLUMNS=key=column selects another column`;
+  return [{ severity: "warning", check: "order", what, fix }];
+}
+
 /**
- * Whether the rows tell the order in which they were written. A sequence does. A time does as far as no two events share
- * it, and `now()` is shared by all events of a transaction and is as old as its beginning.
+ * Whether the rows show the order in which they were written. A sequence does. A time does only while no two events
+ * share one, and all events of a transaction share `now()`, the time of its start.
  */
 export async function checkOrder(
   { database }: DoctorSubject,
@@ -15,8 +23,8 @@ export async function checkOrder(
 ): Promise<readonly Finding[]> {
   if (shape.order.unique) return [];
   const column = shape.order.column.replace(/^t\./, "");
-  const settings = operationReadSettings(database, "looking at the order", displayTable(table));
-  const { written, ties } = await transaction(database.pool, settings, async (session) => {
+  const settings = operationReadSettings(database, "reading the order", displayTable(table));
+  const { written, ties, rows } = await transaction(database.pool, settings, async (session) => {
     const [row] = await session.rows(
       `select pg_get_expr(d.adbin, d.adrelid) from pg_catalog.pg_attribute a
        left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
@@ -24,10 +32,10 @@ export async function checkOrder(
       [shape.quotedName, column, column.replace(/^"|"$/g, "").replaceAll('""', '"')],
     );
     const [count] = await session.rows(
-      `select count(*) - count(distinct o) from (
+      `select count(*) - count(distinct o), count(*) from (
          select ${shape.order.column} as o from ${shape.quotedName} t limit ${ROWS_LOOKED_AT}) s`,
     );
-    return { written: row?.[0] ?? null, ties: Number(count?.[0]) };
+    return { written: row?.[0] ?? null, ties: Number(count?.[0]), rows: Number(count?.[1]) };
   });
   const isExact = written !== null && /clock_timestamp\(\)/.test(written);
   if (isExact && ties === 0) return [];
@@ -36,13 +44,13 @@ export async function checkOrder(
     ? "which is set at the insert"
     : written === null
       ? "which the application writes"
-      : `whose default is ${written}: the beginning of the transaction, for all of its events`;
-  const shared = ties === 0 ? "" : `; ${ties} of ${ROWS_LOOKED_AT} rows looked at share theirs with another`;
+      : `whose default is ${written}: the start of the transaction, the same for all its events`;
+  const shared = ties === 0 ? "" : `; ${ties} of ${rows} checked rows share theirs with another`;
   return [
     {
       severity: "warning",
       check: "order",
-      what: `${name} has no sequence, so the order of a key's events is taken from ${column}, ${why}${shared}`,
+      what: `${name} has no sequence, so the order of a key's events comes from ${column}, ${why}${shared}`,
       fix: `alter table ${shape.quotedName} add column position bigint generated always as identity;${
         isExact
           ? ""

@@ -1,12 +1,12 @@
 import { systemId } from "../../postgres/identity.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 
-/** Whether this is the database that it believes to be, and whether somebody lives who serves its pipelines. */
+/** Whether the database is the original and not a copy, and whether a live instance serves its pipelines. */
 export async function checkOwnership({ database }: DoctorSubject): Promise<readonly Finding[]> {
   const { identity, instances, lanes, pipelines } = database.tables;
-  return await transaction(database.pool, operationReadSettings(database, "looking at the owners"), async (session) => {
+  return await transaction(database.pool, operationReadSettings(database, "reading the owners"), async (session) => {
     const [own] = await session.rows(`select system_id from ${identity}`);
     const runsOn = await systemId(session);
     const findings: Finding[] = [];
@@ -14,8 +14,8 @@ export async function checkOwnership({ database }: DoctorSubject): Promise<reado
       findings.push({
         severity: "error",
         check: "identity",
-        what: "The relay's schema was made on another server: this database is a restored copy",
-        fix: "outbox-relay adopt             # it replaces the original\noutbox-relay adopt --as-copy   # it works beside the original",
+        what: "The relay's schema was created on another server: this database is a restored copy",
+        fix: "outbox-relay adopt             # replaces the original\noutbox-relay adopt --as-copy   # runs beside the original",
       });
     }
     const rows = await session.rows(
@@ -28,12 +28,12 @@ export async function checkOwnership({ database }: DoctorSubject): Promise<reado
     );
     const list = rows.map((row) => `${row[0]} (${row[1]})`).join(", ");
     if (rows.length > 0) {
-      const what = `Lanes without a living owner: ${list}`;
+      const what = `Lanes without a live owner: ${list}`;
       findings.push({
         severity: "warning",
         check: "lanes",
         what,
-        fix: "outbox-relay run   # nobody delivers what waits there",
+        fix: "outbox-relay run   # no instance delivers their events",
       });
     }
     return findings;

@@ -10,13 +10,13 @@ interface ExaminedRequests {
   readonly groups: readonly RequestGroup[];
 }
 
-/** Whether requests of an event store can be dispatched, and will not be forgotten. */
+/** Whether requests of an event store can be dispatched, and none are left behind. */
 export async function examineRequests({ groups, log, queue }: ExaminedRequests): Promise<readonly Finding[]> {
   const [store, redis] = await Promise.all([complaint(log.ping()), complaint(queue.ping())]);
   const findings: Finding[] = [];
-  if (store !== null) findings.push(error("event store", store, "Correct KURRENTDB_URL, or start the event store."));
+  if (store !== null) findings.push(error("event store", store, "Fix KURRENTDB_URL, or start the event store."));
   if (redis !== null) {
-    findings.push(error("redis", redis, "Correct OUTBOX_DESTINATION, or start Redis."));
+    findings.push(error("redis", redis, "Fix OUTBOX_DESTINATION, or start Redis."));
     return findings;
   }
   findings.push(...(await queue.memory()).map(({ fix, what }) => warning("redis", what, fix)));
@@ -29,16 +29,16 @@ async function standingFindings(queue: RequestQueue, group: RequestGroup): Promi
   const { dead, holder, jobs } = await queue.standing(group);
   const failed = jobs.failed ?? 0;
   return [
-    ...(holder === null ? [warning(name, "nobody dispatches its requests at present", "outbox-relay run")] : []),
+    ...(holder === null ? [warning(name, "no instance dispatches its requests", "outbox-relay run")] : []),
     ...(dead > 0
-      ? [warning(name, `${dead} events ask for a job and cannot become one`, `outbox-relay requests dead ${name}`)]
+      ? [warning(name, `${dead} events request a job that cannot be created`, `outbox-relay requests dead ${name}`)]
       : []),
     ...(failed > 0
       ? [
           warning(
             name,
-            `${failed} jobs of the queue ${group.queue} have failed in BullMQ, so nobody works on them`,
-            "Look at their reasons, then retry them in BullMQ.",
+            `${failed} jobs of the queue ${group.queue} have failed in BullMQ, so no worker handles them`,
+            "Check their reasons, then retry them in BullMQ.",
           ),
         ]
       : []),

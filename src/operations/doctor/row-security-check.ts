@@ -8,8 +8,8 @@ export async function checkRowSecurity({ database, managed = [], tables }: Docto
   for (const { table, use } of [...queues, ...managed.map((table) => ({ table, use: "log" as const }))]) {
     const found = await readRowSecurity(database, table, use);
     if (found === null) continue;
-    const told = { what: rowSecurityText(table, found), fix: rowSecurityFix(table, found) };
-    findings.push({ severity: "error", check: "row security", ...told });
+    const parts = { what: rowSecurityText(table, found), fix: rowSecurityFix(table, found) };
+    findings.push({ severity: "error", check: "row security", ...parts });
   }
   return findings;
 }

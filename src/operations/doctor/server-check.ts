@@ -1,11 +1,11 @@
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 
-/** Settings of the server, or of this role, that hurt. */
+/** Settings of the server, or of this role, that lose events or block the upkeep. */
 export async function checkServer({ database }: DoctorSubject): Promise<readonly Finding[]> {
-  const rows = await transaction(database.pool, operationReadSettings(database, "looking at the settings"), (session) =>
+  const rows = await transaction(database.pool, operationReadSettings(database, "reading the settings"), (session) =>
     session.rows(
       `select s.name, s.reset_val,
          (select count(*) from pg_catalog.pg_stat_activity a where a.datname = current_database()
@@ -25,14 +25,14 @@ function settingFindings(settings: ReadonlyMap<string, string>): Finding[] {
     findings.push({
       severity: "warning",
       check: "settings",
-      what: `${name} is off: a crash of the server forgets events that your service was told are committed`,
+      what: `${name} is off: a crash of the server loses events whose commit it had confirmed`,
       fix: `alter system set ${name} = on; select pg_reload_conf();`,
     });
   }
   return findings;
 }
 
-/** Whoever begins a transaction and goes away keeps every later row version from being swept. */
+/** A session that stays idle in a transaction keeps later row versions from being vacuumed. */
 function idleFindings(settings: ReadonlyMap<string, string>, idle: number): Finding[] {
   if (!(idle > 0)) return [];
   const limit = settings.get("idle_in_transaction_session_timeout");
@@ -40,7 +40,7 @@ function idleFindings(settings: ReadonlyMap<string, string>, idle: number): Find
     {
       severity: "warning",
       check: "settings",
-      what: `${idle} sessions have been idle in a transaction for more than 5 minutes: nothing can be vacuumed, and what they wrote does not arrive`,
+      what: `${idle} sessions have been idle in a transaction for more than 5 minutes: nothing can be vacuumed, and the events they wrote are not delivered`,
       fix:
         limit === "0"
           ? "alter system set idle_in_transaction_session_timeout = '5min'; select pg_reload_conf();"

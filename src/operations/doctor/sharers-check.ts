@@ -1,9 +1,9 @@
-import { readerOf, readersSql, rivalsOf, sharersText } from "../../postgres/sharers.ts";
+import { conflictingReaders, readerOf, readersSql, sharedTableText } from "../../postgres/shared-table.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 
-/** Deployments that want the same events of one table: each event would go to one of them only. */
+/** Deployments that read the same events of one table: each event would reach only one of them. */
 export async function checkSharers({ database, tables }: DoctorSubject): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const table of tables.filter(({ isThere }) => isThere)) {
@@ -13,14 +13,14 @@ export async function checkSharers({ database, tables }: DoctorSubject): Promise
     );
     const readers = rows.map(readerOf);
     const [me, ...others] = readers.flatMap((reader) => {
-      const rivals = rivalsOf(reader, readers);
+      const rivals = conflictingReaders(reader, readers);
       return rivals.length === 0 ? [] : [reader, ...rivals];
     });
     if (me === undefined) continue;
     findings.push({
       severity: "error",
       check: "owners",
-      what: sharersText(
+      what: sharedTableText(
         table,
         me,
         others.filter(({ instance }) => instance !== me.instance),

@@ -1,20 +1,20 @@
 import { displayTable } from "../../postgres/identifiers.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../event-source.ts";
+import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding, ShapedTable } from "./finding.ts";
 
 const LARGE_ROWS = 100_000;
-/** Of a table that is nearly all history. */
+/** Share of delivered rows in a table that is mostly history. */
 const DELIVERED_SHARE = 0.8;
 const DEAD_ROWS = 10_000;
 
-/** Tables that only grow, or that nobody sweeps. Estimates of the server: nothing is counted. */
+/** Tables that only grow, or that autovacuum does not clean. Uses estimates of the server: counting would be slow. */
 export async function checkUpkeep(
   { database, retentionMs }: DoctorSubject,
   { table, shape }: ShapedTable,
 ): Promise<readonly Finding[]> {
   const name = displayTable(table);
-  const settings = operationReadSettings(database, "looking at the table's upkeep", name);
+  const settings = operationReadSettings(database, "reading the table's upkeep", name);
   return await transaction(database.pool, settings, async (session) => {
     const [row] = await session.rows(
       `select greatest(c.reltuples, 0)::bigint, pg_size_pretty(pg_total_relation_size(c.oid)),
@@ -42,7 +42,7 @@ export async function checkUpkeep(
       findings.push({ severity: "warning", check: "vacuum", what: `Autovacuum is off for ${name}`, fix });
     }
     if (deadRows >= DEAD_ROWS && deadRows > liveRows) {
-      const what = `${name} has ${deadRows} dead row versions and ${liveRows} living ones`;
+      const what = `${name} has ${deadRows} dead row versions and ${liveRows} live ones`;
       const fix = `vacuum (analyze) ${shape.quotedName};\nalter table ${shape.quotedName} set (autovacuum_vacuum_scale_factor = 0.02);`;
       findings.push({ severity: "warning", check: "vacuum", what, fix });
     }

@@ -4,7 +4,7 @@ import { type PostgresServer, startPostgres } from "../../../test/servers/postgr
 import { migrateUp } from "../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../postgres/pool.ts";
 import { SPEC } from "../../testing/contracts/store-stage.ts";
-import { openLogSource } from "../log-source.ts";
+import { openLogSource } from "../logs/log-source.ts";
 import type { DoctorSubject } from "./finding.ts";
 import { checkWal } from "./wal-check.ts";
 
@@ -38,7 +38,7 @@ async function setting(name: string, value: string): Promise<void> {
   await server.query("select pg_reload_conf()");
 }
 
-/** A pipeline that has begun to read. */
+/** A pipeline that has started to read. */
 async function begin(): Promise<void> {
   const reader = { subscriber: null, columns: {}, start: "beginning", lagMaxMs: null } as const;
   const source = openLogSource({ ...reader, database, table: TABLE, preset: "wal" });
@@ -50,61 +50,62 @@ async function begin(): Promise<void> {
   await source.close();
 }
 
-const told = async () => (await checkWal(subject)).map(({ fix, severity, what }) => `${severity}: ${what} | ${fix}`);
+const findings = async () =>
+  (await checkWal(subject)).map(({ fix, severity, what }) => `${severity}: ${what} | ${fix}`);
 
 test("A17 D9 a reader of the write-ahead log in good order has no findings, nor has a server without one", async () => {
-  assert.deepEqual(await told(), []);
+  assert.deepEqual(await findings(), []);
   await begin();
-  assert.deepEqual(await told(), []);
+  assert.deepEqual(await findings(), []);
 });
 
-test("A17 D9 without a limit on what a slot keeps, a relay that stands still fills the disk", async () => {
+test("A17 D9 without a limit on what a slot keeps, a stopped relay fills the disk", async () => {
   await setting("max_slot_wal_keep_size", "-1");
   assert.match(
-    (await told()).join("\n"),
+    (await findings()).join("\n"),
     /^warning: max_slot_wal_keep_size is not set.*\| alter system set max_slot_wal_keep_size/,
   );
   subject = { ...subject, wal: [] };
-  assert.deepEqual(await told(), []);
+  assert.deepEqual(await findings(), []);
   subject = { ...subject, wal: [TABLE] };
 });
 
-test("A17 D9 a slot that is gone, one that belongs to nobody, and one that standbys do not have are told", async () => {
+test("A17 D9 a slot that is gone, an unclaimed one, and one that standbys do not have are reported", async () => {
   await begin();
   const { rows } = await server.query<{ name: string }>("select slot_name as name from pg_replication_slots");
   const slot = rows[0]?.name ?? "";
   await server.query("select pg_drop_replication_slot($1)", [slot]);
   assert.match(
-    (await told()).join("\n"),
+    (await findings()).join("\n"),
     /^error: The replication slot outbox_relay_log_bus_\w+ of log->bus is gone \| outbox-relay log reset log->bus$/,
   );
   await server.query("select pg_create_logical_replication_slot($1, 'pgoutput')", [slot]);
   await server.query("select pg_create_logical_replication_slot('outbox_relay_old', 'pgoutput')");
-  const [stray, alone] = await told();
+  const [unclaimed, alone] = await findings();
   assert.match(
-    stray ?? "",
+    unclaimed ?? "",
     /outbox_relay_old belongs to no pipeline.*\| select pg_drop_replication_slot\('outbox_relay_old'\);/,
   );
-  assert.match(alone ?? "", /not kept on standbys.*ALTER_REPLICATION_SLOT/);
+  assert.match(alone ?? "", /not synchronized to standbys.*ALTER_REPLICATION_SLOT/);
 });
 
-test("A17 D9 rows that the log will not show are told before anybody begins", async () => {
+test("A17 D9 rows that the log does not contain are reported before the first read", async () => {
   await server.query("insert into outbox select i from generate_series(1, 30) i; ");
   await server.query("analyze outbox");
-  assert.match((await told()).join("\n"), /about 30 rows from before its slot.*\| LOG_START=now/);
+  assert.match((await findings()).join("\n"), /about 30 rows from before its slot.*\| LOG_START=now/);
 });
 
-test("H1 a publication that leaves rows or columns out is told, and its cure works", async () => {
+test("H1 a publication that leaves rows or columns out is reported, and its fix works", async () => {
   subject = { ...subject, publication: "limited" };
   await server.query("create publication limited for table outbox (id, type) where (id > 5)");
   const found = await checkWal(subject);
   assert.deepEqual(
     found.map(({ severity, what }) => `${severity}: ${what}`),
     [
-      "error: The publication limited has only rows of public.outbox for which (id > 5): the others never arrive",
+      "error: The publication limited has only rows of public.outbox for which (id > 5): the others are never published",
       "warning: The publication limited leaves out columns of public.outbox: payload",
     ],
   );
   for (const statement of (found[0]?.fix ?? "").split("; ")) await server.query(statement);
-  assert.deepEqual(await told(), []);
+  assert.deepEqual(await findings(), []);
 });

@@ -11,59 +11,62 @@ import {
   wholeTableSql,
 } from "../../sources/postgres/wal/publication.ts";
 import { SLOT_PREFIX, type SlotHealth, slotHealth, slotName } from "../../sources/postgres/wal/slot.ts";
-import { operationReadSettings } from "../event-source.ts";
-import { knownPipelines } from "../pipelines.ts";
+import { operationReadSettings } from "../events/event-source.ts";
+import { knownPipelines } from "../pipelines/pipelines.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
 
 const GIB = 1024 ** 3;
 /** More than a reader that keeps up leaves behind. */
 const RETAINED_BYTES_MAX = 2 * GIB;
 
-type Told = Omit<Finding, "check">;
+type RawFinding = Omit<Finding, "check">;
 
-/** What readers of the write-ahead log lean on, and what their slots cost. Replica identities do not matter to inserts. */
+/**
+ * Checks the requirements of readers of the write-ahead log, and the size of their slots. Replica identities do not
+ * matter to inserts.
+ */
 export async function checkWal({ database, publication, wal = [] }: DoctorSubject): Promise<readonly Finding[]> {
   const pipelines = (await knownPipelines(database)).filter(({ log }) => log === "wal");
   const slots = new Map<string, string>();
   for (const { pipeline } of pipelines) slots.set(await slotName(database, pipeline), pipeline);
   const facts = await readFacts(database);
   const isUsed = wal.length > 0 || pipelines.length > 0;
-  const told: Told[] = [
+  const found: RawFinding[] = [
     ...(isUsed ? settingFindings(facts, database.role) : []),
-    ...facts.slots.filter(({ name }) => !slots.has(name)).map(strayFinding),
+    ...facts.slots.filter(({ name }) => !slots.has(name)).map(unclaimedSlotFinding),
   ];
   for (const [slot, pipeline] of slots) {
-    told.push(...slotFindings(slot, pipeline, await slotHealth(database, slot)));
+    found.push(...slotFindings(slot, pipeline, await slotHealth(database, slot)));
   }
   for (const table of wal.filter(({ schema }) => schema !== MESSAGE_SCHEMA)) {
-    told.push(...(await leftOut(database, publication ?? publicationOf(table), table)));
+    found.push(...(await leftOut(database, publication ?? publicationOf(table), table)));
   }
-  // Whoever has begun has left them out on purpose.
+  // A pipeline that has started to read left them out deliberately.
   const begun = new Set(pipelines.map(({ schema, table }) => displayTable({ schema, table })));
   for (const table of wal) {
     if (table.schema !== MESSAGE_SCHEMA && !begun.has(displayTable(table))) {
-      told.push(...(await earlierRows(database, table)));
+      found.push(...(await earlierRows(database, table)));
     }
   }
-  return told.map(({ severity, what, fix }) => ({ severity, check: "wal", what, fix }));
+  return found.map(({ severity, what, fix }) => ({ severity, check: "wal", what, fix }));
 }
 
 interface ServerFacts {
   readonly settings: ReadonlyMap<string, string>;
   readonly mayReplicate: boolean;
   readonly slotsUsed: number;
-  /** Of the relay's making, in this database. */
+  /** Slots that the relay created in this database. */
   readonly slots: readonly { readonly name: string; readonly retained: string }[];
 }
 
 async function readFacts(database: Database): Promise<ServerFacts> {
-  const settings = operationReadSettings(database, "looking at the replication slots");
+  const settings = operationReadSettings(database, "reading the replication slots");
   return await transaction(database.pool, settings, async (session) => {
     const values = await session.rows(
       `select name, setting from pg_catalog.pg_settings
        where name in ('wal_level', 'max_replication_slots', 'max_slot_wal_keep_size')`,
     );
-    // Some hosted servers give the right by a role instead.
+    // Some hosted servers grant the right through a role instead.
     const [role] = await session.rows(
       `select rolsuper or rolreplication or exists (select from pg_catalog.pg_roles m
            where m.rolname = 'rds_replication' and pg_catalog.pg_has_role(m.oid, 'member')),
@@ -84,88 +87,88 @@ async function readFacts(database: Database): Promise<ServerFacts> {
   });
 }
 
-function settingFindings({ mayReplicate, settings, slots, slotsUsed }: ServerFacts, role: string): Told[] {
-  const told: Told[] = [];
+function settingFindings({ mayReplicate, settings, slots, slotsUsed }: ServerFacts, role: string): RawFinding[] {
+  const found: RawFinding[] = [];
   const level = settings.get("wal_level");
   if (level !== "logical") {
-    const what = `wal_level is ${level}: the write-ahead log holds too little to be read`;
-    told.push({ severity: "error", what, fix: "alter system set wal_level = 'logical'; -- and restart the server" });
+    const what = `wal_level is ${level}: the write-ahead log does not contain the rows`;
+    found.push({ severity: "error", what, fix: "alter system set wal_level = 'logical'; -- and restart the server" });
   }
   if (!mayReplicate) {
-    const what = `The role ${role} may not read the write-ahead log`;
-    told.push({ severity: "error", what, fix: `alter role ${quoteIdentifier(role)} replication;` });
+    const what = `The role ${role} lacks the right to read the write-ahead log`;
+    found.push({ severity: "error", what, fix: `alter role ${quoteIdentifier(role)} replication;` });
   }
   const slotsMax = Number(settings.get("max_replication_slots"));
   if (slots.length === 0 && slotsUsed >= slotsMax) {
-    const what = `All ${slotsMax} replication slots are taken`;
+    const what = `All ${slotsMax} replication slots are in use`;
     const fix = `alter system set max_replication_slots = ${slotsMax + 10}; -- and restart the server`;
-    told.push({ severity: "error", what, fix });
+    found.push({ severity: "error", what, fix });
   }
   if (settings.get("max_slot_wal_keep_size") === "-1") {
     const what =
-      "max_slot_wal_keep_size is not set: a relay that stands still keeps the write-ahead log until the server's disk is full";
+      "max_slot_wal_keep_size is not set: a stopped relay retains the write-ahead log until the server's disk is full";
     const fix = "alter system set max_slot_wal_keep_size = '50GB'; select pg_reload_conf();";
-    told.push({ severity: "warning", what, fix });
+    found.push({ severity: "warning", what, fix });
   }
-  return told;
+  return found;
 }
 
-function strayFinding({ name, retained }: { readonly name: string; readonly retained: string }): Told {
-  const what = `The replication slot ${name} belongs to no pipeline and keeps ${retained} of the write-ahead log`;
+function unclaimedSlotFinding({ name, retained }: { readonly name: string; readonly retained: string }): RawFinding {
+  const what = `The replication slot ${name} belongs to no pipeline and retains ${retained} of the write-ahead log`;
   return { severity: "warning", what, fix: `select pg_drop_replication_slot(${quoteLiteral(name)});` };
 }
 
-function slotFindings(slot: string, pipeline: string, health: SlotHealth | null): Told[] {
+function slotFindings(slot: string, pipeline: string, health: SlotHealth | null): RawFinding[] {
   const reset = `outbox-relay log reset ${pipeline}`;
   if (health === null || health.walStatus === "lost") {
-    const why = health === null ? "is gone" : "is lost: it lay behind by more than max_slot_wal_keep_size";
+    const why = health === null ? "is gone" : "is lost: it was behind by more than max_slot_wal_keep_size";
     return [{ severity: "error", what: `The replication slot ${slot} of ${pipeline} ${why}`, fix: reset }];
   }
-  const told: Told[] = [];
+  const found: RawFinding[] = [];
   const retained = health.retainedBytes ?? 0;
   if (health.walStatus === "unreserved" || retained > RETAINED_BYTES_MAX) {
     const left = health.safeBytes === null ? "" : `, and is lost after ${inGib(Math.max(0, health.safeBytes))} more`;
     const state = health.active ? "is being read" : "is not being read";
-    const what = `The replication slot of ${pipeline} ${state} and keeps ${inGib(retained)} of the write-ahead log${left}`;
-    told.push({
+    const what = `The replication slot of ${pipeline} ${state} and retains ${inGib(retained)} of the write-ahead log${left}`;
+    found.push({
       severity: "warning",
       what,
-      fix: `outbox-relay status tells why it does not go on. If nobody needs it: ${reset}`,
+      fix: `outbox-relay status shows why it does not progress. If it is no longer needed: ${reset}`,
     });
   }
   if (health.isFailover === false) {
-    const what = `The replication slot of ${pipeline} is not kept on standbys: a failover loses it`;
+    const what = `The replication slot of ${pipeline} is not synchronized to standbys: a failover loses it`;
     const fix = `psql "dbname=${health.database} replication=database" -c 'ALTER_REPLICATION_SLOT ${slot} (FAILOVER true)'`;
-    told.push({ severity: "warning", what, fix });
+    found.push({ severity: "warning", what, fix });
   }
-  return told;
+  return found;
 }
 
 function inGib(bytes: number): string {
   return `${(bytes / GIB).toFixed(1)} GiB`;
 }
 
-/** What the publication keeps from the relay. */
-async function leftOut(database: Database, publication: string, table: TableName): Promise<Told[]> {
-  const settings = operationReadSettings(database, `looking at the publication ${publication}`);
+/** Rows and columns that the publication leaves out. */
+async function leftOut(database: Database, publication: string, table: TableName): Promise<RawFinding[]> {
+  const settings = operationReadSettings(database, `reading the publication ${publication}`);
   const limits = await transaction(database.pool, settings, (session) =>
     publicationLimits(session, publication, table),
   );
   const fix = wholeTableSql(publication, table);
-  return limits.flatMap((limit): Told[] => [
+  return limits.flatMap((limit): RawFinding[] => [
     ...(limit.rowFilter === null ? [] : [{ severity: "error" as const, what: rowsLeftOut(limit, table), fix }]),
     ...(limit.lacking.length === 0 ? [] : [{ severity: "warning" as const, what: columnsLeftOut(limit, table), fix }]),
   ]);
 }
 
-/** An estimate of the server: nothing is counted. */
-async function earlierRows(database: Database, table: TableName): Promise<Told[]> {
-  const settings = operationReadSettings(database, "looking at the table", displayTable(table));
+/** Uses an estimate of the server: counting would be slow. */
+async function earlierRows(database: Database, table: TableName): Promise<RawFinding[]> {
+  const settings = operationReadSettings(database, "reading the table", displayTable(table));
   const [row] = await transaction(database.pool, settings, (session) =>
     session.rows("select reltuples::bigint from pg_catalog.pg_class where oid = to_regclass($1)", [quoteTable(table)]),
   );
   const rows = Number(row?.[0] ?? 0);
   if (!(rows > 0)) return [];
-  const what = `${displayTable(table)} has about ${rows} rows from before its slot: the write-ahead log does not show them`;
+  const what = `${displayTable(table)} has about ${rows} rows from before its slot: the write-ahead log does not contain them`;
   return [{ severity: "warning", what, fix: "LOG_START=now" }];
 }

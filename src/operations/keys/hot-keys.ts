@@ -1,17 +1,18 @@
 import { isRelayError } from "../../core/errors.ts";
+import { quoteLiteral } from "../../postgres/identifiers.ts";
 import { statement } from "../../postgres/transaction.ts";
-import { eventSources, type OperationTarget, operationReadSettings } from "../event-source.ts";
-import type { ListedKey } from "./key-list.ts";
+import { eventSources, type OperationTarget, operationReadSettings } from "../events/event-source.ts";
+import type { KeyChoice, ListedKey } from "./key-list.ts";
 
-/** Of each source, the newest. */
+/** Newest events of each source that are counted. */
 const LOOKED_AT = 5_000;
 const SOURCE_MS = 1_000;
 const ALL_MS = 4_000;
 
-/** The keys that most of the newest events have. A source that takes too long has none. */
+/** The most frequent keys among the newest events. A source that takes too long is left out. */
 export async function hotKeys(
   target: OperationTarget,
-  pipeline: string | undefined,
+  { pipeline, q = "" }: KeyChoice,
   rows: number,
 ): Promise<readonly ListedKey[]> {
   const { database } = target;
@@ -24,6 +25,7 @@ export async function hotKeys(
     if (reader === undefined || !pipelines.includes(reader) || timeoutMs < 1) continue;
     const settings = operationReadSettings(database, "looking for hot keys", name);
     const text = `select n.key, count(*), (select count(*) from newest) from newest n where n.key is not null
+      ${q === "" ? "" : `and ${containsSql("n.key", q)}`}
       group by 1 having count(*) > 1 order by 2 desc, 1 limit ${rows}`;
     try {
       const found = await statement(
@@ -41,4 +43,9 @@ export async function hotKeys(
     }
   }
   return keys.sort((left, right) => (right.recent?.count ?? 0) - (left.recent?.count ?? 0)).slice(0, rows);
+}
+
+/** A condition on keys that contain a text, ignoring case. */
+export function containsSql(key: string, text: string): string {
+  return `strpos(lower(${key}), lower(${quoteLiteral(text)})) > 0`;
 }

@@ -3,30 +3,31 @@ import { writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { SET_BACK } from "../../sources/openoutbox/openoutbox-table.ts";
-import { noteAction } from "../audit.ts";
-import type { Author } from "../author.ts";
-import { resolve, stillWaiting, tellHoldsChanged } from "../dead-letter-change.ts";
-import { discardBatch } from "../dead-letter-discard.ts";
-import type { EventSource, OperationTarget } from "../event-source.ts";
+import { noteAction } from "../audit/audit.ts";
+import type { Author } from "../audit/author.ts";
+import { notifyHoldsChanged, resolve, stillWaiting } from "../dead-letters/dead-letter-change.ts";
+import { discardBatch } from "../dead-letters/dead-letter-discard.ts";
+import type { EventSource, OperationTarget } from "../events/event-source.ts";
 import { planSources } from "../replay/plan-sources.ts";
-import { replayBatch } from "../replay.ts";
+import { replayBatch } from "../replay/replay.ts";
 
+/** What an operator can do with a blocked key. */
 export type KeyAction = "retry" | "skip" | "resume" | "discard";
 
+/** An action on one key. */
 export interface KeyRequest {
   readonly pipeline: string;
   readonly key: string;
   readonly author: Author;
 }
 
-/** A failed event of a key, as its hold tells it. */
+/** A failed event of a key, from its hold. */
 interface KeyHold {
   readonly id: string;
   readonly isDead: boolean;
 }
 
-/** What an action works with. */
+/** What an action works on. */
 interface Place {
   readonly session: Session;
   readonly database: Database;
@@ -36,9 +37,9 @@ interface Place {
 }
 
 /**
- * Acts on what a key waits for. `retry`: its head is tried again now. `skip`: it stays a dead letter, and the key goes
- * on without it. `resume`: everything of the key that failed is tried again now, in order. `discard`: the head is given
- * up for good. Returns the ids of what was changed; nothing, where nothing of the key is held. Null: no such pipeline.
+ * Acts on a blocked key. `retry`: retries its head now. `skip`: its head stays a dead letter, and the key continues
+ * without it. `resume`: retries all failed events of the key now, in order. `discard`: gives the head up permanently.
+ * Returns the ids of the changed events, empty when the key has no hold. Null: no such pipeline.
  */
 export async function actOnKey(
   target: OperationTarget,
@@ -69,10 +70,10 @@ export async function actOnKey(
 
 function requireReason(action: KeyAction, { reason }: Author): void {
   if (action === "retry" || action === "resume" || reason) return;
-  throw new RelayError("CONFIG_INVALID", `To ${action} an event needs a reason, for those who look for it later`);
+  throw new RelayError("CONFIG_INVALID", `To ${action} an event needs a reason, for the audit`);
 }
 
-/** What parks the key, in the order of writing. */
+/** The holds that park the key, in the order of writing. */
 async function holdsOf({ database, pipeline, session, source }: Place, key: string): Promise<readonly KeyHold[]> {
   if (key.includes("\0")) return [];
   const { order, table } = source;
@@ -94,7 +95,7 @@ async function changeHead(
   if (!head.isDead) {
     throw new RelayError(
       "CONFLICT",
-      `${head.id} is being tried again by itself: only a dead letter can be ${action === "skip" ? "skipped" : "discarded"}`,
+      `${head.id} is retried automatically: only a dead letter can be ${action === "skip" ? "skipped" : "discarded"}`,
     );
   }
   return action === "skip" ? await skip(place, head) : await discard(place, head);
@@ -107,11 +108,11 @@ async function retry(place: Place, held: readonly KeyHold[]): Promise<readonly s
   const { done } = await replayBatch(session, database.tables.holds, { source, pipeline, ids: waiting });
   await resolve(session, database, pipeline, done, { author, resolution: "replayed" });
   const soon = await hurry(place, held);
-  if (soon.length > 0) await tellHoldsChanged(session, database, pipeline);
+  if (soon.length > 0) await notifyHoldsChanged(session, database, pipeline);
   return [...done, ...soon];
 }
 
-/** Those that are tried again by themselves are due now, one after the other. */
+/** Makes events that are retried automatically due now, in order. */
 async function hurry({ database, pipeline, session, source }: Place, held: readonly KeyHold[]): Promise<string[]> {
   const ids = held.filter(({ isDead }) => !isDead).map(({ id }) => id);
   if (ids.length === 0) return [];
@@ -122,13 +123,10 @@ async function hurry({ database, pipeline, session, source }: Place, held: reado
     [pipeline, ids],
   );
   const due = rows.map((row) => row[0] ?? "");
-  // An Open Outbox row has a time of its own, before which nobody may claim it.
-  if (source.setBack === SET_BACK) {
-    await session.rows(
-      `update ${source.table.quotedName} set available_at = now(), updated_at = now()
-       where event_id = any($1::uuid[]) and status = 'PENDING'`,
-      [due],
-    );
+  if (source.dueNow !== undefined) {
+    const { id, idType, quotedName } = source.table;
+    const wanted = `${id} = any($1::text[]::${idType}[]) and ${source.dueNow.of}`;
+    await session.rows(`update ${quotedName} t set ${source.dueNow.set} where ${wanted}`, [due]);
   }
   return due;
 }

@@ -2,29 +2,32 @@ import { isRelayError, RelayError } from "../../core/errors.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 import type { Row } from "../../postgres/session.ts";
 import { statement } from "../../postgres/transaction.ts";
-import { LIST_ROWS_MAX } from "../event-list.ts";
-import { type EventSource, eventSources, type OperationTarget, operationReadSettings } from "../event-source.ts";
-import { isoSql } from "../event-time.ts";
-import { hotKeys } from "./hot-keys.ts";
+import { LIST_ROWS_MAX } from "../events/event-list.ts";
+import { type EventSource, eventSources, type OperationTarget, operationReadSettings } from "../events/event-source.ts";
+import { isoSql } from "../events/event-time.ts";
+import { containsSql, hotKeys } from "./hot-keys.ts";
 
+/** All kinds of listed keys. */
 export const KEY_KINDS = ["parked", "retrying", "hot"] as const;
 
-/** `parked` stands still until a person does something, `retrying` until its head gets through, `hot` is merely busy. */
+/** `parked` is blocked until an operator acts, `retrying` until its head is delivered, `hot` only has many events. */
 export type KeyKind = (typeof KEY_KINDS)[number];
 
+/** A key in a list. */
 export interface ListedKey {
   readonly pipeline: string;
   readonly source: string;
   readonly key: string;
   readonly kind: KeyKind;
-  /** What everything of this key waits for; null for a hot one. */
+  /** The event that blocks the key; null for a hot key. */
   readonly head: KeyHead | null;
-  /** Events behind it; null where they could not be counted in time. */
+  /** Events that wait behind it; null when the count timed out. */
   readonly waiting: { readonly count: number; readonly isMore: boolean } | null;
-  /** How many of the newest events of the source have it; null where nobody asked. */
+  /** How many of the newest events of the source have it; null unless requested. */
   readonly recent: { readonly count: number; readonly of: number } | null;
 }
 
+/** The failed event that blocks a key. */
 export interface KeyHead {
   readonly id: string;
   readonly type: string | null;
@@ -35,25 +38,30 @@ export interface KeyHead {
   readonly nextAttemptAt: string | null;
 }
 
+/** One page of keys. */
 export interface KeyPage {
   readonly keys: readonly ListedKey[];
   readonly cursor: string | null;
 }
 
-interface KeyChoice {
-  /** All that stand still, where nothing is said. */
+/** Selects keys. */
+export interface KeyChoice {
+  /** Absent: parked and retrying. */
   readonly kind?: KeyKind | undefined;
   readonly pipeline?: string | undefined;
+  /** Keys that contain this text, ignoring case. */
+  readonly q?: string | undefined;
 }
 
-/** Keys that stand still with the event that holds them up, by pipeline and name; or the busiest ones. */
+/** Blocked keys with the event that blocks them, by pipeline and key; or the most frequent keys. */
 export async function listKeys(
   target: OperationTarget,
   choice: KeyChoice,
   { limit = 50, cursor }: { readonly limit?: number; readonly cursor?: string | undefined } = {},
 ): Promise<KeyPage> {
   const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
-  if (choice.kind === "hot") return { keys: await hotKeys(target, choice.pipeline, rows), cursor: null };
+  if (choice.q?.includes("\0")) return { keys: [], cursor: null };
+  if (choice.kind === "hot") return { keys: await hotKeys(target, choice, rows), cursor: null };
   const after = cursor === undefined ? null : readCursor(cursor);
   const { database } = target;
   const found = await statement(
@@ -69,10 +77,10 @@ export async function listKeys(
   };
 }
 
-/** The first failure of a key is its head. Walked along the index of holds by key, so that a page is cheap. */
+/** The first failure of a key is its head. Walks along the index of holds by key, so that a page is cheap. */
 function headsSql(
   { database: { tables } }: OperationTarget,
-  { kind, pipeline }: KeyChoice,
+  { kind, pipeline, q = "" }: KeyChoice,
   after: KeyPlace | null,
   rows: number,
 ): string {
@@ -80,6 +88,7 @@ function headsSql(
     "h.parks and h.event_key is not null",
     ...(kind === undefined ? [] : [`h.state ${kind === "parked" ? "=" : "<>"} 'dead'`]),
     ...(pipeline === undefined ? [] : [`h.pipeline = ${quoteLiteral(pipeline)}`]),
+    ...(q === "" ? [] : [containsSql("h.event_key", q)]),
     ...(after === null ? [] : [`(h.pipeline, h.event_key) > (${quoteLiteral(after[0])}, ${quoteLiteral(after[1])})`]),
     `not exists (select from ${tables.holds} o where o.pipeline = h.pipeline and o.event_key = h.event_key and o.parks
       and (o.first_failed_at, o.event_id) < (h.first_failed_at, h.event_id))`,
@@ -116,7 +125,7 @@ function keyOf(row: Row): ListedKey {
   };
 }
 
-/** The counts are a kindness: they may cost so much in all, and then there are none. */
+/** Counts are optional: they share one time budget, and are null beyond it. */
 const COUNT_MS = 1_000;
 
 async function withCounts(target: OperationTarget, keys: readonly ListedKey[]): Promise<readonly ListedKey[]> {
@@ -139,7 +148,9 @@ async function withCounts(target: OperationTarget, keys: readonly ListedKey[]): 
   return counted;
 }
 
-/** What waits behind each head. Of a log only what was read and put aside: more may lie ahead. Null: not in time. */
+/**
+ * Counts the events behind each head. Of a log only those that were read and parked: more may follow. Null: timed out.
+ */
 async function countWaiting(
   { database }: OperationTarget,
   source: EventSource,
@@ -179,7 +190,7 @@ function readCursor(cursor: string): KeyPlace {
       return [String(value[0]), String(value[1])];
     }
   } catch {
-    // Falls through to the one message for all that is no cursor.
+    // Falls through to the one error for all invalid cursors.
   }
-  throw new RelayError("CONFIG_INVALID", "The cursor is not one that a list gave out");
+  throw new RelayError("CONFIG_INVALID", "The cursor is invalid: use one that a list returned");
 }

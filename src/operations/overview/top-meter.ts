@@ -1,30 +1,36 @@
-import { FlowMeter } from "../../telemetry/flow-meter.ts";
-import type { Status } from "../status.ts";
+import { FlowMeter } from "../../telemetry/metrics/flow-meter.ts";
+import type { PIPELINE_STATES, Status } from "../pipelines/status.ts";
 
-/** Of one pipeline, or of all together. */
+/** Rates and backlog of one pipeline, or of all together. */
 interface Pace {
-  /** Null before there were two looks. */
+  /** Null before the second snapshot. */
   readonly publishedPerSecond: number | null;
   readonly pending: number | null;
   readonly isEstimate: boolean;
   readonly oldestAgeMs: number | null;
   readonly retrying: number;
   readonly parkedKeys: number;
+  /** Events that wait behind a dead letter; null when not counted. */
+  readonly behindDeadLetters: number | null;
   readonly deadLetters: number;
 }
 
-/** One look at all pipelines, with the pace of each. */
+/** All pipelines at one moment, with their rates. */
 export interface TopSnapshot extends Pace {
   readonly at: string;
   readonly relaySchema: string;
   readonly pipelines: readonly TopPipeline[];
+  readonly unrouted: Status["unrouted"];
   readonly instances: Status["instances"];
+  readonly grade: Status["grade"];
+  readonly causes: Status["causes"];
   readonly problems: readonly string[];
 }
 
+/** One pipeline of a snapshot. */
 export interface TopPipeline extends Pace {
   readonly pipeline: string;
-  readonly state: "running" | "paused" | "broken" | "not served";
+  readonly state: (typeof PIPELINE_STATES)[number];
   readonly lanes: number;
   readonly ownedLanes: number;
 }
@@ -32,7 +38,7 @@ export interface TopPipeline extends Pace {
 const RATE_MS = 4_000;
 const PACES_MAX = 600;
 
-/** Makes rates of the totals that the lanes have, look by look. */
+/** Derives rates from the lanes' totals of successive snapshots. */
 export class TopMeter {
   readonly #flow = new FlowMeter();
   #lastMs: number | null = null;
@@ -45,7 +51,7 @@ export class TopMeter {
     this.#lastMs = atMs;
   }
 
-  /** All pipelines together, look by look, the oldest first. */
+  /** The total rate of each snapshot, oldest first. */
   get paces(): readonly number[] {
     return this.#paces;
   }
@@ -53,8 +59,8 @@ export class TopMeter {
   snapshot(status: Status, atWallMs: number): TopSnapshot {
     const rate = (names: readonly string[]) =>
       this.#lastMs === null ? null : rounded(this.#flow.publishedSince(names, this.#lastMs - RATE_MS));
-    const { instances, pipelines, problems, relaySchema } = status;
-    const counted = pipelines.flatMap(({ pending }) => pending ?? []);
+    const { causes, grade, instances, pipelines, problems, relaySchema, unrouted } = status;
+    const isCounted = pipelines.every(({ pending }) => pending !== null);
     const ages = pipelines.flatMap(({ oldestAgeMs }) => oldestAgeMs ?? []);
     const sum = (count: (pipeline: Status["pipelines"][number]) => number) =>
       pipelines.reduce((total, pipeline) => total + count(pipeline), 0);
@@ -62,11 +68,12 @@ export class TopMeter {
       at: new Date(atWallMs).toISOString(),
       relaySchema,
       publishedPerSecond: rate(pipelines.map(({ pipeline }) => pipeline)),
-      pending: counted.length < pipelines.length ? null : counted.reduce((total, pending) => total + pending, 0),
+      pending: isCounted ? sum(({ pending }) => pending ?? 0) : null,
       isEstimate: pipelines.some(({ isEstimate }) => isEstimate),
       oldestAgeMs: ages.length === 0 ? null : Math.max(...ages),
       retrying: sum(({ retrying }) => retrying),
       parkedKeys: sum(({ parkedKeys }) => parkedKeys),
+      behindDeadLetters: isCounted ? sum(({ behindDeadLetters }) => behindDeadLetters ?? 0) : null,
       deadLetters: sum(({ deadLetters }) => deadLetters),
       pipelines: pipelines.map((it) => ({
         pipeline: it.pipeline,
@@ -77,11 +84,15 @@ export class TopMeter {
         oldestAgeMs: it.oldestAgeMs,
         retrying: it.retrying,
         parkedKeys: it.parkedKeys,
+        behindDeadLetters: it.behindDeadLetters,
         deadLetters: it.deadLetters,
         lanes: it.lanes,
         ownedLanes: it.ownedLanes,
       })),
+      unrouted,
       instances,
+      grade,
+      causes,
       problems,
     };
   }

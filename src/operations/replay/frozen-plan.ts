@@ -2,18 +2,23 @@ import { RelayError } from "../../core/errors.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { LIST_ROWS_MAX } from "../event-list.ts";
-import { operationReadSettings } from "../event-source.ts";
-import { isoSql } from "../event-time.ts";
+import { LIST_ROWS_MAX } from "../events/event-list.ts";
+import { operationReadSettings } from "../events/event-source.ts";
+import { isoSql } from "../events/event-time.ts";
 import type { ItemState, PlanState } from "./plan-states.ts";
+import { onlyStratum, type PlanStratum } from "./plan-strata.ts";
 
+/** What a plan does with its events. */
 export type PlanAction = "replay" | "discard";
+/** What kind of events a plan contains. */
 export type PlanSubject = "dead" | "delivered";
+/** How much of a plan may be sent. */
 export type PlanStage = "first" | "ten" | "rest";
 
+/** Events of a plan by state. */
 export type PlanProgress = Readonly<Record<ItemState, number>>;
 
-/** What a plan would touch, as it was found. */
+/** What a plan contains, as it was found. */
 export interface PlanBreakdown {
   readonly keys: number;
   readonly byType: Readonly<Record<string, number>>;
@@ -21,7 +26,7 @@ export interface PlanBreakdown {
   readonly byError: Readonly<Record<string, number>>;
 }
 
-/** A set of events that was written down, what is to be done with exactly these, and how far that is. */
+/** A stored list of events, what to do with exactly these, and the progress. */
 export interface FrozenPlan extends PlanBreakdown {
   readonly id: string;
   readonly action: PlanAction;
@@ -30,9 +35,13 @@ export interface FrozenPlan extends PlanBreakdown {
   readonly state: PlanState;
   readonly stage: PlanStage;
   readonly ratePerSecond: number | null;
+  /** A JSON merge patch for each payload, as its author wrote it; null without one. */
+  readonly patch: string | null;
   readonly count: number;
   readonly warnings: readonly string[];
   readonly progress: PlanProgress;
+  /** By destination, error and type, largest first. A replay starts with one event of each. */
+  readonly strata: readonly PlanStratum[];
   readonly createdAt: string;
   readonly createdBy: string;
   readonly reason: string | null;
@@ -40,10 +49,11 @@ export interface FrozenPlan extends PlanBreakdown {
   readonly startedBy: string | null;
   readonly finishedAt: string | null;
   readonly stopReason: string | null;
-  /** Whether a process works on it at this moment. */
+  /** Whether a process is working on it. */
   readonly isServed: boolean;
 }
 
+/** One event of a plan. */
 export interface PlanItem {
   readonly seq: string;
   readonly pipeline: string;
@@ -56,21 +66,26 @@ export interface PlanItem {
   readonly changedAt: string | null;
 }
 
+/** The progress of a new plan. */
 export const NO_PROGRESS: PlanProgress = { waiting: 0, sent: 0, done: 0, failed: 0, left: 0 };
 
 /** In the order in which `planOf` reads them. */
 export const PLAN_COLUMNS = `p.id, p.action, p.subject, p.filter, p.state, p.stage, p.rate_per_second, p.items,
   p.breakdown::text, p.warnings::text, ${isoSql("p.created_at")}, p.created_by, p.reason, ${isoSql("p.started_at")},
-  p.started_by, ${isoSql("p.finished_at")}, p.stop_reason, p.state = 'running' and p.runner_until > clock_timestamp()`;
+  p.started_by, ${isoSql("p.finished_at")}, p.stop_reason, p.state = 'running' and p.runner_until > clock_timestamp(),
+  p.patch #>> '{}'`;
 
 interface StoredBreakdown extends PlanBreakdown {
   readonly progress?: PlanProgress;
+  readonly strata?: readonly PlanStratum[];
   /** The progress at its last start from the first stage. */
   readonly before?: PlanProgress;
 }
 
+/** A plan from its row. */
 export function planOf(row: Row): FrozenPlan {
-  const { before: _, progress, ...breakdown } = JSON.parse(row[8] ?? "{}") as StoredBreakdown;
+  const stored = JSON.parse(row[8] ?? "{}") as StoredBreakdown;
+  const { before: _, progress = NO_PROGRESS, strata = [], ...breakdown } = stored;
   return {
     id: row[0] ?? "",
     action: row[1] as PlanAction,
@@ -82,7 +97,8 @@ export function planOf(row: Row): FrozenPlan {
     count: Number(row[7]),
     ...breakdown,
     warnings: JSON.parse(row[9] ?? "[]") as string[],
-    progress: progress ?? NO_PROGRESS,
+    progress,
+    strata: strata.length === 0 ? [onlyStratum(Number(row[7]), progress)] : strata,
     createdAt: row[10] ?? "",
     createdBy: row[11] ?? "",
     reason: row[12] ?? null,
@@ -91,10 +107,11 @@ export function planOf(row: Row): FrozenPlan {
     finishedAt: row[15] ?? null,
     stopReason: row[16] ?? null,
     isServed: row[17] === "t",
+    patch: row[18] ?? null,
   };
 }
 
-/** Null where there is no such plan; a text that can be no id finds none. */
+/** Null when there is no such plan; an invalid id finds none. */
 export async function showPlan(database: Database, id: string): Promise<FrozenPlan | null> {
   if (!isPlanId(id)) return null;
   const settings = operationReadSettings(database, "reading a plan");
@@ -104,6 +121,7 @@ export async function showPlan(database: Database, id: string): Promise<FrozenPl
   return row === undefined ? null : planOf(row);
 }
 
+/** Whether a text is the id of a plan. */
 export function isPlanId(text: string): boolean {
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 }
@@ -113,28 +131,40 @@ interface Page {
   readonly cursor?: string | undefined;
 }
 
-/** The last ones first. */
+/** Selects plans; absent fields match all. */
+export interface PlanChoice {
+  readonly state?: PlanState | undefined;
+  readonly action?: PlanAction | undefined;
+  /** A part of the id, the filter, the reason or the author, ignoring case. */
+  readonly contains?: string | undefined;
+}
+
+const SEARCHED = "lower(concat_ws(' ', p.id, p.filter, p.reason, p.created_by))";
+
+/** Plans, newest first. */
 export async function listPlans(
   database: Database,
-  { limit = 50, cursor }: Page = {},
+  { limit = 50, cursor, state, action, contains }: Page & PlanChoice = {},
 ): Promise<{ readonly plans: readonly FrozenPlan[]; readonly cursor: string | null }> {
   const rows = Math.max(1, Math.min(limit, LIST_ROWS_MAX));
   if (cursor !== undefined && !isPlanId(cursor)) throw badCursor(cursor);
   const table = database.tables.replayPlans;
-  const before =
-    cursor === undefined ? "" : `where (p.created_at, p.id) < (select created_at, id from ${table} where id = $1)`;
   const settings = operationReadSettings(database, "listing plans");
   const found = await transaction(database.pool, settings, (session) =>
     session.rows(
-      `select ${PLAN_COLUMNS} from ${table} p ${before} order by p.created_at desc, p.id desc limit ${rows + 1}`,
-      cursor === undefined ? [] : [cursor],
+      `select ${PLAN_COLUMNS} from ${table} p
+       where ($1::uuid is null or (p.created_at, p.id) < (select created_at, id from ${table} where id = $1))
+         and ($2::text is null or p.state = $2) and ($3::text is null or p.action = $3)
+         and ($4::text is null or position(lower($4) in ${SEARCHED}) > 0)
+       order by p.created_at desc, p.id desc limit ${rows + 1}`,
+      [cursor ?? null, state ?? null, action ?? null, contains?.trim() || null],
     ),
   );
   const plans = found.slice(0, rows).map(planOf);
   return { plans, cursor: found.length > rows ? (plans.at(-1)?.id ?? null) : null };
 }
 
-/** In the order in which they are carried out. */
+/** Events of a plan, in the order of their replay. */
 export async function listPlanItems(
   database: Database,
   id: string,
@@ -166,5 +196,5 @@ export async function listPlanItems(
 }
 
 function badCursor(cursor: string): RelayError {
-  return new RelayError("CONFIG_INVALID", `${JSON.stringify(cursor.slice(0, 100))} is no cursor of this list`);
+  return new RelayError("CONFIG_INVALID", `${JSON.stringify(cursor.slice(0, 100))} is not a cursor of this list`);
 }

@@ -1,10 +1,10 @@
 import type { RelayTables } from "../../postgres/relay-tables.ts";
 import type { Session } from "../../postgres/session.ts";
-import { choiceCondition, type DeadLetterChoice } from "../dead-letter-choice.ts";
+import { choiceCondition, type DeadLetterChoice } from "../dead-letters/dead-letter-choice.ts";
 
 /**
- * Notes the dead letters of this moment. Events of one key die in the order of writing, since later ones wait while an
- * earlier one is being tried. Returns how many there are.
+ * Adds the current dead letters to a plan. Events of one key die in the order of writing, since later ones wait while
+ * an earlier one is retried. Returns their number.
  */
 export async function findDeadLetters(
   session: Session,

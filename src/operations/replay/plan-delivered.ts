@@ -5,20 +5,20 @@ import type { RelayTables } from "../../postgres/relay-tables.ts";
 import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { typeCondition } from "../../postgres/type-condition.ts";
-import { type EventFilter, isId } from "../event-filter.ts";
-import { listingsOf } from "../event-listing.ts";
-import { type EventSource, type OperationTarget, operationReadSettings } from "../event-source.ts";
-import type { KnownPipeline } from "../pipelines.ts";
+import { type EventFilter, holdsText, isId } from "../events/event-filter.ts";
+import { listingsOf } from "../events/event-listing.ts";
+import { type EventSource, type OperationTarget, operationReadSettings } from "../events/event-source.ts";
+import type { KnownPipeline } from "../pipelines/pipelines.ts";
 import { type PlanSources, planSources } from "./plan-sources.ts";
 
-/** The delivered events of one pipeline, as a select that is put into the plan. */
+/** The delivered events of one pipeline, as a select that fills the plan. */
 interface DeliveredSelect {
   readonly pipeline: string;
   readonly source: EventSource;
   readonly condition: string;
 }
 
-/** Who delivered what: a pipeline, and its rules where it does not take everything. */
+/** A pipeline, with its rules where it does not read every event. */
 interface Deliverer {
   readonly known: KnownPipeline;
   readonly rules: readonly TypeRule[] | null;
@@ -51,10 +51,10 @@ function wordConditions({ table }: EventSource, word: string | undefined): strin
   if (word === undefined) return [];
   const byId = isId(table.idType, word) ? [`${table.id} = ${quoteLiteral(word)}::${table.idType}`] : [];
   const named = [table.key, table.correlationId].map((column) => `${column} = ${quoteLiteral(word)}`);
-  return [`(${[...byId, ...named].join(" or ")})`];
+  return [`(${[...byId, ...named, holdsText(table.key, word)].join(" or ")})`];
 }
 
-/** In the order of writing, source by source. Returns how many there are. */
+/** Adds events in the order of writing, source by source. Returns their number. */
 export async function findDelivered(
   session: Session,
   { replayItems }: RelayTables,
@@ -81,8 +81,8 @@ export async function findDelivered(
 }
 
 /**
- * The pipelines that the events came from. A row of a queue went to one destination, and only the living relays know
- * which takes what: nobody guesses, or an event would go where it never belonged.
+ * The pipelines that delivered the events. A row of a queue went to one destination, and only live relays know which
+ * pipeline reads which events: guessing could send an event to a destination where it never belonged.
  */
 async function deliverers(
   { database }: OperationTarget,
@@ -95,7 +95,10 @@ async function deliverers(
   );
   if (meant.length === 0) {
     const names = pipelines.map(({ pipeline }) => pipeline).join(", ") || "none yet";
-    throw new RelayError("CONFIG_INVALID", `Nothing is read from ${source ?? wanted ?? "here"}. Pipelines: ${names}`);
+    throw new RelayError(
+      "CONFIG_INVALID",
+      `No pipeline reads ${source ?? wanted ?? "this source"}. Pipelines: ${names}`,
+    );
   }
   const taken = await livingRules(database);
   return [...Map.groupBy(meant, (it) => it.source).values()].flatMap((ofSource) => {
@@ -110,10 +113,10 @@ async function deliverers(
   });
 }
 
-/** What each pipeline takes that a living instance serves; null for everything. */
+/** What each pipeline with a live instance reads; null for everything. */
 async function livingRules(database: OperationTarget["database"]) {
   const { instances, pipelines } = database.tables;
-  const settings = operationReadSettings(database, "asking who takes which types");
+  const settings = operationReadSettings(database, "reading the rules of the pipelines");
   const rows = await transaction(database.pool, settings, (session) =>
     session.rows(
       `select distinct on (p.name) p.name, (i.takes -> p.name)::text from ${pipelines} p
@@ -127,12 +130,12 @@ async function livingRules(database: OperationTarget["database"]) {
 function walRefused({ pipeline }: KnownPipeline): RelayError {
   return new RelayError(
     "CONFIG_INVALID",
-    `${pipeline} reads the write-ahead log, which keeps nothing that was delivered: write the events again where they came from`,
+    `${pipeline} reads the write-ahead log, which does not keep delivered events: write the events again in the application`,
   );
 }
 
 function ambiguous(pipelines: readonly KnownPipeline[]): RelayError {
   const names = pipelines.map(({ pipeline }) => pipeline).join(", ");
-  const what = `Several pipelines read ${pipelines[0]?.source}, and nobody can tell to which the events should go again`;
+  const what = `Several pipelines read ${pipelines[0]?.source}, so the target of the replay is ambiguous`;
   return new RelayError("CONFIG_INVALID", `${what}: name one of ${names}`);
 }

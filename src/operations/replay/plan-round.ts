@@ -3,36 +3,36 @@ import type { Database } from "../../postgres/pool.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
 import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { noteAction } from "../audit.ts";
-import type { Author } from "../author.ts";
+import { noteAction } from "../audit/audit.ts";
+import type { Author } from "../audit/author.ts";
+import { readPatch } from "../dead-letters/merge-patch.ts";
+import { dueItems, leaveFollowers } from "./due-items.ts";
 import { type FrozenPlan, NO_PROGRESS, PLAN_COLUMNS, type PlanProgress, planOf } from "./frozen-plan.ts";
-import { type Decision, decide } from "./plan-decision.ts";
+import { type Decision, decide, isDecisive, stageAfter } from "./plan-decision.ts";
 import { noteOutcomes } from "./plan-outcomes.ts";
 import type { PlanSources } from "./plan-sources.ts";
-import type { ItemState } from "./plan-states.ts";
-import { type DueItem, releaseItems } from "./release-items.ts";
+import { changedStrata } from "./plan-strata.ts";
+import { releaseItems } from "./release-items.ts";
 
-/** How long a plan waits for a runner that gives no sign of life. */
+/** How long a plan waits for a runner that does not renew its lease. */
 const RUNNER_LEASE_MS = 5_000;
 
-/** What was done in a round. Null: there is nothing for this runner to do, now or ever. */
+/** The result of a round. Null: this runner has no work on the plan. */
 export interface Round {
   readonly plan: FrozenPlan;
-  /** Events that were released. */
+  /** Number of released events. */
   readonly released: number;
   readonly isOver: boolean;
 }
 
-/** Candidates that are looked at for what may go: a long line of one key must not hide all others. */
-const LOOK_AHEAD = 5_000;
 const ROUND_ITEMS_MAX = 1_000;
 const ROUND_MS = 15_000;
-/** Rows are found by their keys, however few the statistics take them for. */
-const BY_ID = { enable_mergejoin: "off", enable_seqscan: "off", jit: "off" };
+/** Forces lookups by key, however few rows the statistics predict. */
+const BY_ID = { enable_mergejoin: "off", enable_seqscan: "off", jit: "off", work_mem: "64MB" };
 
 /**
- * One step of a plan, in one transaction under the lock of its row: notes what has come back, decides, and releases what
- * may go. Everything is decided by what the rows say, so that a successor goes on wherever its predecessor has ended.
+ * One step of a plan, in one transaction under the lock of its row: records outcomes, decides, and releases what is
+ * due. All decisions depend on stored rows only, so that another runner can continue at any point.
  */
 export async function playRound(
   database: Database,
@@ -50,47 +50,77 @@ export async function playRound(
   return await transaction(database.pool, settings, async (session) => {
     const held = await holdPlan(session, tables, id, runner);
     if (held === null) return null;
-    const { before, plan } = held;
-    const noted = await noteOutcomes(session, tables, plan, sources);
-    const { failures } = noted;
-    const progress = moved(plan.progress, "sent", { done: noted.done, left: noted.left, failed: failures.length });
+    const { before } = held;
+    const noted = await noteOutcomes(session, tables, held.plan, sources);
+    const plan = withOutcomes(held.plan, noted);
+    const { progress } = plan;
     if (plan.state !== "running") {
-      const written = await write(session, tables, plan, progress, "runner_until = p.runner_until");
+      const written = await write(session, tables, plan, "runner_until = p.runner_until");
       return { plan: written, released: 0, isOver: progress.sent === 0 };
     }
-    const [doneNow, failedNow] = [progress.done - before.done, progress.failed - before.failed];
-    const decision = decide({ action: plan.action, stage: plan.stage, progress, doneNow, failedNow, failures });
-    if (decision.kind !== "go") return await endPlan(session, database, plan, progress, decision);
-    const behind = progress.failed === 0 ? 0 : await leaveFollowers(session, tables, plan);
-    const room = Math.min(decision.room, allowance, ROUND_ITEMS_MAX);
-    const due = room <= 0 ? [] : await dueItems(session, tables, plan, room);
-    const released = await releaseItems(session, database, { ...plan, author: authorOf(plan) }, due, sources);
-    const now = moved(progress, "waiting", {
-      [plan.action === "discard" ? "done" : "sent"]: released,
-      left: due.length - released + behind,
-    });
-    const written = await write(session, tables, plan, now, `stage = '${decision.stage}'`);
-    return { plan: written, released: due.length, isOver: false };
+    const failures = noted.flatMap(({ failure }) => failure ?? []);
+    const decision = decide({ ...plan, failedNow: progress.failed - before.failed, failures });
+    if (decision.kind !== "go") return await endPlan(session, database, plan, decision);
+    return await sendMore(session, database, plan, { ...decision, allowance, hasNews: noted.length > 0 }, sources);
   });
 }
 
-/** So many that were in one state are in others now. */
-function moved(progress: PlanProgress, from: ItemState, to: Partial<PlanProgress>): PlanProgress {
-  const next = { ...progress };
-  for (const [state, count] of Object.entries(to) as [ItemState, number][]) {
-    next[from] -= count;
-    next[state] += count;
+async function sendMore(
+  session: Session,
+  database: Database,
+  plan: FrozenPlan,
+  decision: Extract<Decision, { kind: "go" }> & { readonly allowance: number; readonly hasNews: boolean },
+  sources: PlanSources,
+): Promise<Round> {
+  const { tables } = database;
+  // Before the last stage all waiting events are considered: not again until a sent one has settled.
+  const isUnchanged =
+    decision.stage !== "rest" && !decision.hasNews && plan.progress.sent > 0 && plan.ratePerSecond === null;
+  const behind = plan.progress.failed === 0 ? [] : await leaveFollowers(session, tables, plan);
+  const room = Math.min(decision.room, decision.allowance, ROUND_ITEMS_MAX);
+  const due = room <= 0 || isUnchanged ? [] : await dueItems(session, tables, plan, { ...decision, room });
+  const patch = plan.patch === null ? null : readPatch(plan.patch);
+  const released = await releaseItems(session, database, { ...plan, author: authorOf(plan), patch }, due, sources);
+  const gone = plan.action === "discard" ? "done" : "sent";
+  const now = moved(plan, [
+    ...behind.map((it) => ({ ...it, from: "waiting", to: "left" }) as const),
+    ...due.map((it) => ({ stratum: it.stratum, from: "waiting", to: released.has(it) ? gone : "left" }) as const),
+  ]);
+  // The remaining strata wait behind events of others: those go first, and each stratum still starts with one event.
+  const isBlocked = room > 0 && !isUnchanged && due.length === 0 && now.progress.sent === 0;
+  const stage = isBlocked ? stageAfter(decision.stage) : decision.stage;
+  const written = await write(session, tables, now, `stage = '${stage}'`);
+  return { plan: written, released: due.length, isOver: false };
+}
+
+/** Marks the stratum whose failure stops the plan, also when others were recorded first. */
+function withOutcomes(plan: FrozenPlan, noted: Awaited<ReturnType<typeof noteOutcomes>>): FrozenPlan {
+  const changes = noted.map(({ failure, state, stratum }) => {
+    const isMarked = failure !== null && isDecisive(failure, plan.stage, plan.strata);
+    return { stratum, from: "sent", to: state, failure: isMarked ? failure.reason : null } as const;
+  });
+  return moved(plan, changes);
+}
+
+/** Moves counts between states, in total and per stratum. */
+function moved(plan: FrozenPlan, changes: Parameters<typeof changedStrata>[1]): FrozenPlan {
+  const progress = { ...plan.progress };
+  for (const { count = 1, from, to } of changes) {
+    progress[from] -= count;
+    progress[to] += count;
   }
-  return next;
+  return { ...plan, progress, strata: changedStrata(plan.strata, changes) };
 }
 
 interface HeldPlan {
   readonly plan: FrozenPlan;
-  /** How far it was when it was started last. */
+  /** Its progress at the last start. */
   readonly before: PlanProgress;
 }
 
-/** Whoever is named in the row, or anybody once that one is silent. Also renews the lease. */
+/**
+ * Takes the plan for the runner in its row, or for any runner once that one's lease has expired. Also renews the lease.
+ */
 async function holdPlan(
   session: Session,
   { replayPlans }: RelayTables,
@@ -111,15 +141,14 @@ async function holdPlan(
 async function write(
   session: Session,
   { replayPlans }: RelayTables,
-  { id }: FrozenPlan,
-  progress: PlanProgress,
+  { id, progress, strata }: FrozenPlan,
   assignments: string,
   stopReason: string | null = null,
 ): Promise<FrozenPlan> {
   const [row] = await session.rows(
-    `update ${replayPlans} p set breakdown = p.breakdown || jsonb_build_object('progress', $2::jsonb),
+    `update ${replayPlans} p set breakdown = p.breakdown || $2::jsonb,
        stop_reason = coalesce($3, p.stop_reason), ${assignments} where p.id = $1 returning ${PLAN_COLUMNS}`,
-    [id, JSON.stringify(progress), stopReason],
+    [id, JSON.stringify({ progress, strata }), stopReason],
   );
   return planOf(row ?? []);
 }
@@ -128,20 +157,20 @@ async function endPlan(
   session: Session,
   database: Database,
   plan: FrozenPlan,
-  progress: PlanProgress,
   decision: Exclude<Decision, { kind: "go" }>,
 ): Promise<Round> {
   const state = decision.kind === "stop" ? "stopped" : "done";
   const why = decision.kind === "stop" ? decision.why : null;
   const ended = `state = '${state}', finished_at = clock_timestamp()`;
-  const written = await write(session, database.tables, plan, progress, ended, why);
+  const { progress } = plan;
+  const written = await write(session, database.tables, plan, ended, why);
   const action = decision.kind === "stop" ? "plan-stopped" : "plan-done";
   const author = { ...authorOf(plan), reason: why ?? plan.reason ?? undefined };
   await noteAction(session, database, author, { action, target: plan.id, detail: { progress } });
   return { plan: written, released: 0, isOver: progress.sent === 0 };
 }
 
-/** Another runner may have it at once. */
+/** Releases the lease, so that another runner can continue at once. */
 export async function leavePlan(database: Database, id: string, runner: string): Promise<void> {
   const table = database.tables.replayPlans;
   await transaction(database.pool, writeSettings(database, "leaving a plan"), (session) =>
@@ -149,57 +178,14 @@ export async function leavePlan(database: Database, id: string, runner: string):
   );
 }
 
-/** Stops a plan that cannot go on, for instance because its table is gone. */
+/** Stops a plan that cannot continue, for example because its table is gone. */
 export async function stopPlan(database: Database, id: string, runner: string, why: string): Promise<void> {
   const settings = writeSettings(database, "stopping a plan");
   await transaction(database.pool, settings, async (session) => {
     const held = await holdPlan(session, database.tables, id, runner);
     if (held?.plan.state !== "running") return;
-    await endPlan(session, database, held.plan, held.plan.progress, { kind: "stop", why });
+    await endPlan(session, database, held.plan, { kind: "stop", why });
   });
-}
-
-/** What comes behind an event that failed again would overtake it. */
-async function leaveFollowers(session: Session, { replayItems }: RelayTables, { id }: FrozenPlan): Promise<number> {
-  const rows = await session.rows(
-    `update ${replayItems} w set state = 'left', reason = 'an earlier event of its key failed again',
-       changed_at = clock_timestamp()
-     where w.plan = $1 and w.state = 'waiting' and w.event_key is not null and (w.pipeline, w.event_key) in (
-       select f.pipeline, f.event_key from ${replayItems} f where f.plan = $1 and f.state = 'failed')
-     returning 1`,
-    [id],
-  );
-  return rows.length;
-}
-
-/** The first of each key whose earlier ones have all come back. */
-async function dueItems(
-  session: Session,
-  { replayItems }: RelayTables,
-  { action, id }: FrozenPlan,
-  room: number,
-): Promise<readonly DueItem[]> {
-  const inTurn =
-    action === "discard"
-      ? "true"
-      : `(r.event_key is null or r.rank = 1 and (r.pipeline, r.event_key) not in (
-         select s.pipeline, s.event_key from ${replayItems} s
-         where s.plan = $1 and s.state = 'sent' and s.event_key is not null))`;
-  const rows = await session.rows(
-    `with next as materialized (
-       select seq, pipeline, source, event_id, event_key, was from ${replayItems}
-       where plan = $1 and state = 'waiting' order by seq limit ${LOOK_AHEAD}),
-     ranked as (select n.*, row_number() over (partition by pipeline, event_key order by seq) as rank from next n)
-     select r.seq, r.pipeline, r.source, r.event_id, r.was::text from ranked r where ${inTurn} order by r.seq limit ${room}`,
-    [id],
-  );
-  return rows.map((row) => ({
-    seq: row[0] ?? "",
-    pipeline: row[1] ?? "",
-    source: row[2] ?? "",
-    id: row[3] ?? "",
-    was: JSON.parse(row[4] ?? "{}") as Record<string, string>,
-  }));
 }
 
 function authorOf({ createdBy, reason, startedBy }: FrozenPlan): Author {

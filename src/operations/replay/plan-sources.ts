@@ -1,8 +1,8 @@
 import { isRelayError } from "../../core/errors.ts";
 import type { TailShape } from "../../sources/postgres/tail/tail-shape.ts";
-import { type EventSource, eventSources, type OperationTarget, parkedEvents } from "../event-source.ts";
-import { readLogShape, shapedLogEvents } from "../log-events.ts";
-import { type KnownPipeline, knownPipelines } from "../pipelines.ts";
+import { type EventSource, eventSources, type OperationTarget, parkedEvents } from "../events/event-source.ts";
+import { readLogShape, shapedLogEvents } from "../logs/log-events.ts";
+import { type KnownPipeline, knownPipelines } from "../pipelines/pipelines.ts";
 
 /** A log that is a table, as one pipeline reads it. */
 interface PlanLog {
@@ -10,14 +10,14 @@ interface PlanLog {
   readonly shape: TailShape;
 }
 
-/** Where the events of a plan are, by pipeline. Looked up before the work begins, so that it needs one connection. */
+/** The sources of a plan's events, by pipeline. Read before the work starts, so that a round needs one connection. */
 export interface PlanSources {
   readonly pipelines: readonly KnownPipeline[];
-  /** What waits: rows of the table, or the copies beside a log. Null where nobody can look at it. */
+  /** Waiting events: rows of the table, or copies beside a log. Null when they cannot be read. */
   waiting(source: string, pipeline: string): EventSource | null;
-  /** Null for a queue, for the write-ahead log, and where nobody can look at it. */
+  /** Null for a queue, for the write-ahead log, and when it cannot be read. */
   log(pipeline: string): PlanLog | null;
-  /** Why there is nothing to look at. */
+  /** Why a source cannot be read. */
   whyNot(source: string): string;
 }
 

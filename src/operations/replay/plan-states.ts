@@ -1,7 +1,10 @@
+/** All states of a plan. */
 export const PLAN_STATES = ["planned", "running", "paused", "stopped", "done", "cancelled"] as const;
 
-/** `sent`: on its way again, and not yet known to be delivered. `left`: no longer as the plan had found it. */
+/** `sent`: released, and not yet delivered. `left`: skipped, because it had changed. */
 export const ITEM_STATES = ["waiting", "sent", "done", "failed", "left"] as const;
 
+/** One of the states of a plan. */
 export type PlanState = (typeof PLAN_STATES)[number];
+/** One of the states of an event in a plan. */
 export type ItemState = (typeof ITEM_STATES)[number];

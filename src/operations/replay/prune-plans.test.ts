@@ -5,7 +5,7 @@ import { migrateUp } from "../../postgres/migrations/migrate.ts";
 import { openDatabase } from "../../postgres/pool.ts";
 import { prunePlans } from "./prune-plans.ts";
 
-test("F3 plans that ended a month ago are forgotten with their items; those that run or are younger stay", async () => {
+test("F3 plans that ended a month ago are deleted with their items; running and younger ones stay", async () => {
   await using server = await startPostgres({ version: 15 });
   const database = openDatabase({ url: server.url });
   await migrateUp(database);

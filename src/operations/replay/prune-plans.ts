@@ -3,10 +3,13 @@ import type { Database } from "../../postgres/pool.ts";
 import { transaction } from "../../postgres/transaction.ts";
 
 const KEPT_DAYS = 30;
-/** A plan may have half a million items, and they go with it. */
+/** A plan may have half a million items, which are deleted with it. */
 const AT_ONCE = 1;
 
-/** Forgets plans that ended, or never began, a month ago; the audit still tells of them. Returns how many. */
+/**
+ * Deletes plans that ended, or were created and never started, a month ago; the audit keeps their entries. Returns how
+ * many.
+ */
 export async function prunePlans(database: Database): Promise<number> {
   const { replayPlans } = database.tables;
   for (let count = 0; ; count += AT_ONCE) {

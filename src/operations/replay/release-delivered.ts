@@ -2,20 +2,20 @@ import type { Database } from "../../postgres/pool.ts";
 import type { Session } from "../../postgres/session.ts";
 import { PARKED_COLUMNS } from "../../sources/postgres/log/log-kind.ts";
 import { copySql } from "../../sources/postgres/tail/copy.sql.ts";
-import { noteActionOfEach } from "../audit.ts";
-import type { Author } from "../author.ts";
-import { tellHoldsChanged } from "../dead-letter-change.ts";
-import { isId } from "../event-filter.ts";
-import type { EventSource } from "../event-source.ts";
+import { noteActionOfEach } from "../audit/audit.ts";
+import type { Author } from "../audit/author.ts";
+import { notifyHoldsChanged } from "../dead-letters/dead-letter-change.ts";
+import { isId } from "../events/event-filter.ts";
+import type { EventSource } from "../events/event-source.ts";
 import type { PlanSources } from "./plan-sources.ts";
 import type { DueBatch, Released } from "./release-items.ts";
 
-const OTHERWISE = "its row is gone, or it waits or is held already";
-const REASON = "A person wants it to be sent again.";
+const OTHERWISE = "its row is gone, or it is waiting or held already";
+const REASON = "An operator replays it.";
 
 /**
- * Makes delivered events wait again. Each gets a hold in the same transaction: so the relay fetches exactly these, in
- * order, and what is written to their keys meanwhile waits behind them.
+ * Makes delivered events wait again. Each gets a hold in the same transaction: the relay then fetches exactly these, in
+ * order, and new events of their keys wait behind them.
  */
 export async function releaseDelivered(
   session: Session,
@@ -31,7 +31,7 @@ export async function releaseDelivered(
     ? await copyFromLog(session, database, batch, sources)
     : await unmarkRows(session, database, batch, source);
   await noteActionOfEach(session, database, plan.author, { action: "replay", target: plan.id }, done);
-  await tellHoldsChanged(session, database, pipeline);
+  await notifyHoldsChanged(session, database, pipeline);
   return { done, otherwise: OTHERWISE };
 }
 
@@ -54,7 +54,7 @@ async function unmarkRows(
   return held;
 }
 
-/** The log stays as it is: copies of its rows wait beside it, as those of failed events do. */
+/** The log stays unchanged: copies of its rows wait beside it, as for failed events. */
 async function copyFromLog(
   session: Session,
   database: Database,
@@ -77,7 +77,10 @@ async function copyFromLog(
   return await hold(session, database, pipeline, events);
 }
 
-/** Due one after the other, in the order given. One that is held already stays as it is, and is not returned. */
+/**
+ * Makes events due one after the other, in the given order. One that is held already stays unchanged, and is not
+ * returned.
+ */
 async function hold(
   session: Session,
   { tables }: Database,

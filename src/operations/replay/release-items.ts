@@ -1,22 +1,25 @@
 import type { Database } from "../../postgres/pool.ts";
 import type { Session } from "../../postgres/session.ts";
-import type { Author } from "../author.ts";
-import { resolve } from "../dead-letter-change.ts";
-import { discardBatch } from "../dead-letter-discard.ts";
-import { isId } from "../event-filter.ts";
-import { replayBatch } from "../replay.ts";
+import type { Author } from "../audit/author.ts";
+import { type Batch, resolve } from "../dead-letters/dead-letter-change.ts";
+import { discardBatch } from "../dead-letters/dead-letter-discard.ts";
+import type { MergePatch } from "../dead-letters/merge-patch.ts";
+import { isId } from "../events/event-filter.ts";
 import type { PlanAction, PlanSubject } from "./frozen-plan.ts";
+import { patchItems, writePatched } from "./patch-items.ts";
 import type { PlanSources } from "./plan-sources.ts";
 import type { ItemState } from "./plan-states.ts";
 import { releaseDelivered } from "./release-delivered.ts";
+import { replayBatch } from "./replay.ts";
 
-/** An event of a plan that is about to be touched. */
+/** An event of a plan that is about to be released. */
 export interface DueItem {
   readonly seq: string;
   readonly pipeline: string;
   readonly source: string;
   readonly id: string;
   readonly was: Readonly<Record<string, string>>;
+  readonly stratum: number;
 }
 
 interface Release {
@@ -24,6 +27,7 @@ interface Release {
   readonly action: PlanAction;
   readonly subject: PlanSubject;
   readonly author: Author;
+  readonly patch: MergePatch | null;
 }
 
 /** Items of one pipeline and source. */
@@ -33,15 +37,17 @@ export interface DueBatch {
   readonly items: readonly DueItem[];
 }
 
-/** Which of them were changed, and why the others are left. */
+/** The changed ids, and why the others were skipped. */
 export interface Released {
   readonly done: readonly string[];
   readonly otherwise: string;
+  /** Individual reasons. */
+  readonly reasons?: ReadonlyMap<string, string>;
 }
 
 /**
- * Does with these events what the plan says, and notes it with each: one transaction, the caller's, so that neither is
- * ever true without the other. What is no longer as the plan has found it is left alone. Returns how many were not left.
+ * Applies the plan's action to these events and records it with each in the caller's transaction, so that neither
+ * exists without the other. Events that have changed since the plan was created are skipped. Returns the skipped ones.
  */
 export async function releaseItems(
   session: Session,
@@ -49,20 +55,20 @@ export async function releaseItems(
   plan: Release,
   items: readonly DueItem[],
   sources: PlanSources,
-): Promise<number> {
+): Promise<ReadonlySet<DueItem>> {
   const batches = Map.groupBy(items, ({ pipeline, source }) => JSON.stringify([pipeline, source]));
-  let released = 0;
+  const released = new Set<DueItem>();
   for (const some of batches.values()) {
     const { pipeline, source } = some[0]!;
     const batch = { pipeline, source, items: some };
-    const { done, otherwise } =
+    const { done, otherwise, reasons } =
       plan.subject === "dead"
         ? await changeDead(session, database, plan, batch, sources)
         : await releaseDelivered(session, database, plan, batch, sources);
     const isDone = new Set(done);
-    released += isDone.size;
+    for (const item of some) if (isDone.has(item.id)) released.add(item);
     await note(session, database, plan, some, ({ id }) => {
-      if (!isDone.has(id)) return ["left", otherwise];
+      if (!isDone.has(id)) return ["left", reasons?.get(id) ?? otherwise];
       return [plan.action === "discard" ? "done" : "sent", null];
     });
   }
@@ -83,7 +89,10 @@ async function changeDead(
   let released: Released;
   if (source !== null) {
     const batch = { source, pipeline, ids: ids.filter((id) => isId(source.table.idType, id)) };
-    released = await (action === "replay" ? replayBatch : discardBatch)(session, holds, batch);
+    released =
+      plan.patch === null
+        ? await (action === "replay" ? replayBatch : discardBatch)(session, holds, batch)
+        : await replayPatched(session, database, { ...plan, patch: plan.patch }, batch);
   } else if (action === "discard") {
     await session.rows(`delete from ${holds} where pipeline = $1 and event_id = any($2::text[]) and state = 'dead'`, [
       pipeline,
@@ -96,9 +105,26 @@ async function changeDead(
   return ids.length === items.length ? released : { ...released, otherwise: `${CHANGED}; or ${released.otherwise}` };
 }
 
-const CHANGED = "it is no longer as the plan found it: somebody replayed or discarded it, or it failed again";
+/** Events that cannot be patched are skipped; the others get their new payload in the same step that sends them. */
+async function replayPatched(
+  session: Session,
+  database: Database,
+  { author, id, patch }: Release & { readonly patch: MergePatch },
+  batch: Batch,
+): Promise<Released> {
+  const items = await patchItems(session, batch.source, batch.ids, patch);
+  const fit = items.filter(({ problem }) => problem === null);
+  const released = await replayBatch(session, database.tables.holds, { ...batch, ids: fit.map((it) => it.id) });
+  const isDone = new Set(released.done);
+  const sent = fit.filter((it) => isDone.has(it.id));
+  await writePatched(session, database, sent, { ...batch, author, plan: id });
+  const reasons = new Map(items.flatMap((it) => (it.problem === null ? [] : [[it.id, it.problem] as const])));
+  return { ...released, reasons };
+}
 
-/** Locked, so that nobody else decides about them meanwhile. */
+const CHANGED = "it has changed since the plan was created: it was replayed or discarded, or failed again";
+
+/** Locks the letters, so that no concurrent change interferes. */
 async function unchanged(
   session: Session,
   { tables }: Database,

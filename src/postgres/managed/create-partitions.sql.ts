@@ -1,7 +1,7 @@
 import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import { BLOCK_FILTER_STORAGE } from "./block-filter.ts";
 import { dollarQuoted } from "./dollar-quoted.ts";
 import { managedNames, type PartitionStep, upkeepLock } from "./managed-names.ts";
-import { SIEVED_STORAGE } from "./sieve.ts";
 
 const NAME_FORMAT: Readonly<Record<PartitionStep, string>> = {
   "1 hour": "YYYYMMDDHH24",
@@ -10,14 +10,13 @@ const NAME_FORMAT: Readonly<Record<PartitionStep, string>> = {
   "1 month": "YYYYMM",
 };
 
-/** The same whatever the time zone of the session. */
+/** Independent of the session's time zone. */
 const BOUND_FORMAT = 'YYYY-MM-DD HH24:MI:SS"+00"';
 
 /**
- * Creates the partitions from now to `aheadMs` from now that are not there, as one statement. Each is made beside the
- * table and then attached: that takes no lock which a writer notices, only DEFAULT is closed for a moment. One whose
- * range has rows in DEFAULT already, or belongs to another partition in part, is left out: those rows are read where
- * they are.
+ * Creates the missing partitions from now to `aheadMs` from now, as one statement. Each partition is created separately
+ * and then attached: no writer waits for that lock, except that DEFAULT is locked for a moment. A range that has rows
+ * in DEFAULT already, or overlaps another partition, is skipped; its rows are read where they are.
  */
 export function createPartitionsSql(table: TableName, step: PartitionStep, aheadMs: number): string {
   const { partitionPrefix } = managedNames(table);
@@ -40,7 +39,7 @@ begin
       where n.nspname = ${quoteLiteral(table.schema)} and c.relname = called
     ) then
       begin
-        execute format('create table ${formatted(schema)}.%I (like ${formatted(parent)} including defaults including storage including compression) with (${SIEVED_STORAGE})', called);
+        execute format('create table ${formatted(schema)}.%I (like ${formatted(parent)} including defaults including storage including compression) with (${BLOCK_FILTER_STORAGE})', called);
         execute format('create unique index on ${formatted(schema)}.%I (event_id)', called);
         execute format('alter table ${formatted(parent)} attach partition ${formatted(schema)}.%I for values from (%L) to (%L)',
           called, to_char(starts at time zone 'UTC', '${BOUND_FORMAT}'), to_char(ends at time zone 'UTC', '${BOUND_FORMAT}'));

@@ -1,12 +1,12 @@
 import { displayTable, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
 import { transaction } from "../transaction.ts";
-import { isUnreadSql, lanePlacesSql } from "./lane-places.ts";
+import { isUnreadSql, lanePositionsSql } from "./lane-positions.ts";
 import { pipelinesOf } from "./log-needs.ts";
 import { type ManagedFinding, managedLaneSql } from "./managed-names.ts";
 import type { Partition } from "./managed-table.ts";
 
-/** One step is short, so that it neither holds locks nor a snapshot for long. */
+/** Steps are short, so that none holds locks or a snapshot for long. */
 const STEP_ROWS = 1_000;
 const STEPS_MAX = 50;
 
@@ -15,7 +15,7 @@ interface DefaultPruned {
   readonly findings: readonly ManagedFinding[];
 }
 
-/** DEFAULT stays, so what is old and read is deleted from it row by row. */
+/** DEFAULT is never dropped, so its old rows are deleted one by one once they are read. */
 export async function pruneDefault(
   database: Database,
   table: TableName,
@@ -49,7 +49,7 @@ async function deleteStep(
   };
   return await transaction(database.pool, settings, async (session) => {
     const needed = (await pipelinesOf(session, database, table)).map(
-      ({ name, lanes }) => `exists (select from (${lanePlacesSql(tables, name)}) lane
+      ({ name, lanes }) => `exists (select from (${lanePositionsSql(tables, name)}) lane
         where lane.lane = ${managedLaneSql(lanes)} and ${isUnreadSql("lane")})`,
     );
     const [row] = await session.rows(
@@ -61,7 +61,7 @@ async function deleteStep(
            select place, needed from old
            where not needed or created_at < to_timestamp($2::float8 / 1000) limit ${STEP_ROWS}
          ) o where d.ctid = o.place returning o.needed
-       ), told as (
+       ), recorded as (
          insert into ${tables.technicalEvents} (at, name, detail)
          select clock_timestamp(), 'EventsDroppedUnread', jsonb_build_object('source', $4::text, 'partition', $3::text, 'rows', count(*),
            'reason', 'rows were dropped unread')
@@ -83,6 +83,6 @@ function deletedUnread(table: TableName, rows: number): ManagedFinding {
   return {
     severity: "error",
     what: `rows were dropped unread: ${rows} events in DEFAULT of ${displayTable(table)}`,
-    fix: "A subscriber was further behind than the limit allows. Bring those events to it by other means, or raise the limit.",
+    fix: "A subscriber lagged behind by more than the limit. Send it these events by other means, or raise the limit.",
   };
 }

@@ -1,6 +1,6 @@
 import { quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
-import { LIFE } from "../server-life.ts";
+import { SERVER_INCARNATION } from "../server-incarnation.ts";
 import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
 import { unreadSql } from "./unread.sql.ts";
@@ -11,24 +11,25 @@ export interface Unread {
   readonly lanes: readonly number[];
   /** Counted up to the caller's limit. */
   readonly rows: number;
-  /** When the lane that is furthest behind last settled something; null: never. */
+  /** When the lane that lags most last settled something; null: never. */
   readonly settledAt: string | null;
 }
 
+/** What the pipelines of a table still need of a partition. */
 export interface Needs {
   readonly unread: readonly Unread[];
-  /** Rows that this snapshot does not see were not looked at. */
+  /** Rows that this snapshot does not see were not checked. */
   readonly snapshot: string;
-  /** Where each lane of each pipeline stood, as JSON. */
+  /** The position of each lane of each pipeline, as JSON. */
   readonly positions: string;
-  /** Another one after a crash of the server, behind which a snapshot from before it means nothing. */
-  readonly life: string;
+  /** The server's incarnation: snapshots from before a crash are void after it. */
+  readonly incarnation: string;
 }
 
-/** A partition may be large and read to its end: only the index knows that at once. */
+/** A partition may be large and completely read: only the index shows that quickly. */
 export const BY_INDEX = { enable_seqscan: "off", jit: "off" };
 
-/** Everything in one snapshot, so that a row is looked at here, or is news when the partition is locked. */
+/** Reads everything in one snapshot, so that a row is either checked here or found new when the partition is locked. */
 export async function needsOf(
   database: Database,
   table: TableName,
@@ -36,7 +37,7 @@ export async function needsOf(
   rowsMax: number,
 ): Promise<Needs> {
   const settings = {
-    context: database.errorContext("looking for unread events", quoteTable(partition)),
+    context: database.errorContext("searching for unread events", quoteTable(partition)),
     statementTimeoutMs: database.timeouts.readMs,
     lockTimeoutMs: database.timeouts.lockMs,
     isolation: "repeatable read" as const,
@@ -44,10 +45,10 @@ export async function needsOf(
     settings: BY_INDEX,
   };
   return await transaction(database.pool, settings, async (session) => {
-    const [row] = await session.rows(`select pg_current_snapshot()::text, (${positionsSql(database)})::text, ${LIFE}`, [
-      table.schema,
-      table.table,
-    ]);
+    const [row] = await session.rows(
+      `select pg_current_snapshot()::text, (${positionsSql(database)})::text, ${SERVER_INCARNATION}`,
+      [table.schema, table.table],
+    );
     const unread: Unread[] = [];
     for (const pipeline of await pipelinesOf(session, database, table)) {
       const lanes = await session.rows(unreadSql(database.tables, quoteTable(partition), pipeline, rowsMax));
@@ -60,11 +61,11 @@ export async function needsOf(
         settledAt: settled.includes(null) ? null : (settled.sort()[0] ?? null),
       });
     }
-    return { unread, snapshot: row?.[0] ?? "", positions: row?.[1] ?? "{}", life: row?.[2] ?? "" };
+    return { unread, snapshot: row?.[0] ?? "", positions: row?.[1] ?? "{}", incarnation: row?.[2] ?? "" };
   });
 }
 
-/** Those that read the table, or did. */
+/** The pipelines that read the table now or before. */
 export async function pipelinesOf(session: Session, { tables }: Database, table: TableName) {
   const rows = await session.rows(
     `select name, lanes from ${tables.pipelines} where source_schema = $1 and source_table = $2 order by name`,
@@ -80,8 +81,8 @@ function positionsSql({ tables }: Database): string {
     where p.source_schema = $1 and p.source_table = $2`;
 }
 
-/** True where a lane stands before the place where it stood, or elsewhere. */
-const IS_SET_BACK = `(jsonb_typeof(a.place) = 'object' and (jsonb_typeof(b.place) <> 'object' or case
+/** True where a lane's position is before its former one, or somewhere else. */
+const WAS_MOVED_BACK = `(jsonb_typeof(a.place) = 'object' and (jsonb_typeof(b.place) <> 'object' or case
   when b.place ->> 'from' is distinct from a.place ->> 'from' then
     pg_snapshot_xmin((b.place ->> 'from')::pg_snapshot)
       < pg_snapshot_xmin(coalesce(a.place ->> 'to', a.place ->> 'from')::pg_snapshot)
@@ -92,8 +93,8 @@ const IS_SET_BACK = `(jsonb_typeof(a.place) = 'object' and (jsonb_typeof(b.place
     or (b.place ->> 'after')::bigint < (a.place ->> 'after')::bigint end))`;
 
 /**
- * True when rows came into the partition since the look, or when a lane was set back, or is new: then the look counts
- * for nothing. To be asked under the lock of the partition, when every writer of it has ended.
+ * True when rows were added to the partition since the check, or a lane was moved back or is new: then the check is
+ * void. Call it under the lock of the partition, when all of its writers have ended.
  */
 export async function areNeedsOutdated(
   session: Session,
@@ -102,14 +103,14 @@ export async function areNeedsOutdated(
 ): Promise<boolean> {
   const quoted = quoteTable(partition);
   const [row] = await session.rows(
-    `select ${LIFE} <> $5
+    `select ${SERVER_INCARNATION} <> $5
        or exists (select from ${quoted} t where t.xid >= pg_snapshot_xmax($3::pg_snapshot))
        or exists (select from ${quoted} t where t.xid = any(array(select pg_snapshot_xip($3::pg_snapshot))))
        or exists (
          select from jsonb_each((${positionsSql(database)})) b(lane, place)
          left join jsonb_each($4::jsonb) a(lane, place) using (lane)
-         where a.lane is null or ${IS_SET_BACK})`,
-    [table.schema, table.table, needs.snapshot, needs.positions, needs.life],
+         where a.lane is null or ${WAS_MOVED_BACK})`,
+    [table.schema, table.table, needs.snapshot, needs.positions, needs.incarnation],
   );
   return row?.[0] !== "f";
 }

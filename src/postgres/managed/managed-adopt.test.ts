@@ -10,10 +10,10 @@ import { until } from "../../../test/servers/until.ts";
 import { decodeMarks, encodeMarks } from "../../sources/postgres/tail/marks.ts";
 import { migrateUp } from "../migrations/migrate.ts";
 import { type Database, openDatabase } from "../pool.ts";
-import { Doorbell } from "./doorbell.ts";
 import { reanchor } from "./managed-adopt.ts";
 import { managedTableSql } from "./managed-table.sql.ts";
 import { readManaged } from "./managed-table.ts";
+import { WakeUpListener } from "./wake-up-listener.ts";
 
 const table = { schema: "shop", table: "outbox" };
 const LANES = 4;
@@ -193,7 +193,7 @@ for (const version of [15, 18] as const) {
   });
 }
 
-test("D9 G3 a dump keeps what makes a managed outbox: it is restored elsewhere, rings, is anchored and goes on", async () => {
+test("D9 G3 a dump keeps what makes a managed outbox: it is restored elsewhere, notifies, is re-anchored and continues", async () => {
   await using home = await startPostgres({ version: 15 });
   await using away = await startPostgres({ version: 15 });
   const database = openDatabase({ url: home.url });
@@ -223,7 +223,7 @@ test("D9 G3 a dump keeps what makes a managed outbox: it is restored elsewhere, 
   );
   assert.deepEqual(rows, [{ event_type: "unread", payload: "y" }]);
   let rings = 0;
-  const bell = new Doorbell(copy, table, () => {
+  const bell = new WakeUpListener(copy, table, () => {
     rings += 1;
   });
   assert.equal(await bell.arm(), true);

@@ -3,36 +3,36 @@ import { systemId } from "../identity.ts";
 import type { Database } from "../pool.ts";
 import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
-import { isUnreadSql, lanePlacesSql } from "./lane-places.ts";
+import { isUnreadSql, lanePositionsSql } from "./lane-positions.ts";
 import { pipelinesOf } from "./log-needs.ts";
 import { managedLaneSql } from "./managed-names.ts";
 import { requireManaged } from "./managed-table.ts";
 
 interface Reanchored {
-  /** Events that now wait apart, by pipeline. */
+  /** Events that were parked, by pipeline. */
   readonly parked: ReadonlyMap<string, number>;
-  /** Rows whose transaction number was taken off. */
+  /** Rows whose transaction id was reset. */
   readonly rows: number;
 }
 
-/** The rows that a lane settled ahead of its place, from the text that it wrote down; null where it is no such text. */
+/** The rows that a lane settled ahead of its position, from the stored text; null where the text is invalid. */
 type ReadAhead = (ahead: string) => Iterable<number> | null;
 
 /** The table is rewritten once. */
 const STATEMENT_MS = 3_600_000;
-/** A transaction number that every snapshot of every server has behind it. */
+/** A transaction id that every snapshot of every server has passed. */
 const FROZEN_XID = "3";
 
 /**
- * After a restore the numbers of transactions mean something else: positions by them are void. What each lane had not
- * read is copied to where passed events wait, every row becomes one that everybody has read, and every lane begins at
- * the present. All in one transaction and one snapshot: whoever writes meanwhile is behind it and is read afterwards.
- * Whoever still owns a lane loses it.
+ * Repairs positions after a restore, when transaction ids have another meaning. The unread rows of each lane are copied
+ * to the parked events, every row is marked as read by all, and every lane starts at the current snapshot. It is one
+ * transaction and one snapshot: rows written meanwhile are after it and are read later. Current owners lose their
+ * lanes.
  */
 export async function reanchor(database: Database, table: TableName, readAhead: ReadAhead): Promise<Reanchored> {
   const { payload } = await requireManaged(database, table);
   const settings = {
-    context: database.errorContext("anchoring the log anew", displayTable(table)),
+    context: database.errorContext("re-anchoring the log", displayTable(table)),
     statementTimeoutMs: STATEMENT_MS,
     lockTimeoutMs: database.timeouts.lockMs,
     isolation: "repeatable read" as const,
@@ -62,13 +62,13 @@ export async function reanchor(database: Database, table: TableName, readAhead: 
   });
 }
 
-/** No two rows of a table have the same number, so one list does for all lanes. */
+/** No two rows of a table have the same position, so one list serves all lanes. */
 async function aheadOf(session: Session, { tables }: Database, pipeline: string, read: ReadAhead): Promise<string> {
-  const rows = await session.rows(`select ahead from (${lanePlacesSql(tables, pipeline)}) lane where ahead <> ''`);
+  const rows = await session.rows(`select ahead from (${lanePositionsSql(tables, pipeline)}) lane where ahead <> ''`);
   return `{${rows.flatMap((row) => [...(read(row[0] ?? "") ?? [])]).join(",")}}`;
 }
 
-/** Where the server does not tell, it may be another one. */
+/** True also where the server hides its identifier, since it may be another one. */
 async function isOtherCluster(session: Session, { tables }: Database): Promise<boolean> {
   const [made] = await session.rows(`select system_id from ${tables.identity}`);
   const runsOn = await systemId(session);
@@ -83,15 +83,16 @@ interface Parking {
 }
 
 /**
- * Rows that a lane had not read by the old numbers. On another server also those that were written there since the
- * restore: their number is of this server, from the restore's on, and no later than that of the row version itself.
+ * Parks the rows that a lane had not read by the old transaction ids. On another server it also parks rows written
+ * there since the restore: their ids are of that server, from the restore on, and no later than that of the row version
+ * itself.
  */
 function parkUnreadSql({ tables }: Database, table: TableName, { name, lanes, payload, isForeign }: Parking): string {
   const low = "(t.xid::text::numeric % 4294967296)";
   const isNew = `${low} between (select coalesce(min(r.xmin::text::bigint), 0) from ${quoteTable(table)} r) and t.xmin::text::bigint`;
   const trace = `jsonb_strip_nulls(jsonb_build_object('traceparent', t.traceparent, 'tracestate', t.tracestate))`;
   return `
-with lane as materialized (${lanePlacesSql(tables, name)}
+with lane as materialized (${lanePositionsSql(tables, name)}
 ), added as (
   insert into ${tables.parked} (pipeline, event_id, place, event_type, event_key, payload, headers, correlation_id, created_at)
   select ${quoteLiteral(name)}, t.event_id::text, t.id, t.event_type, t.event_key, ${payload === "bytea" ? "t.payload" : "convert_to(t.payload, 'UTF8')"},

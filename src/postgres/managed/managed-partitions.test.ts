@@ -61,21 +61,21 @@ for (const version of [15, 18] as const) {
       await writer.end();
     });
 
-    test("D9 G3 rows that had no partition stand in DEFAULT: told, kept, and tomorrow's partition is there all the same", async () => {
+    test("D9 G3 rows without a partition are in DEFAULT: reported, kept, and tomorrow's partition is there all the same", async () => {
       const table = await create("gap");
       for (const { name } of await partitionsOf("gap")) await server.query(`drop table gap.${name.table}`);
       await publish("gap");
       const { created, findings } = await keepPartitions(database, table, 2 * DAY_MS);
       assert.equal(created, 2);
       assert.match(findings[0]?.what ?? "", /gap\.outbox has no partition for .+Z to .+Z: its rows go to DEFAULT/);
-      assert.match(findings[1]?.what ?? "", /^1 events of gap\.outbox stand in DEFAULT/);
+      assert.match(findings[1]?.what ?? "", /^1 events of gap\.outbox are in DEFAULT/);
       await publish("gap");
       const { rows } = await server.query("select count(*)::int as n from gap.outbox_default");
       assert.equal(rows[0]?.n, 2);
       assert.equal((await keepPartitions(database, table, 2 * DAY_MS)).created, 0);
     });
 
-    test("D9 partitions are cut in UTC whatever the time zone of whoever creates them", async () => {
+    test("D9 partitions are cut in UTC whatever the session's time zone", async () => {
       const table = { schema: "zoned", table: "outbox" };
       const sql = managedTableSql({ table, payload: "text", partition: "1 day", wakeUp: false });
       await server.query(`set timezone = 'Asia/Kathmandu'; set datestyle = 'German'; ${sql}`);
@@ -97,7 +97,7 @@ for (const version of [15, 18] as const) {
       assert.equal((await keepPartitions(database, table, 5 * DAY_MS)).created, 2);
     });
 
-    test("D9 G3 a table without DEFAULT is told with the statement that mends it", async () => {
+    test("D9 G3 a table without DEFAULT is reported with the statement that fixes it", async () => {
       const table = await create("bare");
       await server.query("drop table bare.outbox_default");
       const [finding] = (await keepPartitions(database, table, DAY_MS)).findings;
@@ -112,7 +112,7 @@ for (const version of [15, 18] as const) {
       await assert.rejects(refused, /no managed outbox plain\.outbox/);
     });
 
-    test("D9 writers go on while partitions come: none waits noticeably", async () => {
+    test("D9 writers continue while partitions are created: none waits noticeably", async () => {
       const table = await create("flow");
       const writer = new pg.Client(server.url);
       await writer.connect();

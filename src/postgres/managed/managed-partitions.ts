@@ -1,4 +1,4 @@
-import { isRelayError } from "../../core/errors.ts";
+import { isRelayError, type RelayError } from "../../core/errors.ts";
 import { displayTable, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
 import { statement, transaction } from "../transaction.ts";
@@ -6,7 +6,7 @@ import { createPartitionsSql } from "./create-partitions.sql.ts";
 import type { ManagedFinding } from "./managed-names.ts";
 import { type ManagedFacts, type PartitionRange, requireManaged } from "./managed-table.ts";
 
-/** Whoever uses DEFAULT just now is waited for so long; writers of other partitions notice nothing. */
+/** How long to wait for users of DEFAULT; writers of other partitions are not affected. */
 const LOCK_MS = 100;
 const TRIES = 3;
 const ROWS_COUNTED_MAX = 10_000;
@@ -17,8 +17,8 @@ interface PartitionUpkeep {
 }
 
 /**
- * Creates the partitions from now to `aheadMs` from now. What could not be created is a finding: its rows go to
- * DEFAULT, are read there like all others, and are deleted from there when they are old.
+ * Creates the partitions from now to `aheadMs` from now. A range that could not be created is a finding: its rows go to
+ * DEFAULT, are read there like all others, and are deleted from there once they are old.
  */
 export async function keepPartitions(database: Database, table: TableName, aheadMs: number): Promise<PartitionUpkeep> {
   const before = await requireManaged(database, table);
@@ -31,11 +31,7 @@ export async function keepPartitions(database: Database, table: TableName, ahead
 }
 
 async function create(database: Database, { table, step }: ManagedFacts, aheadMs: number): Promise<void> {
-  const settings = {
-    context: database.errorContext("creating partitions", displayTable(table)),
-    statementTimeoutMs: database.timeouts.readMs,
-    lockTimeoutMs: LOCK_MS,
-  };
+  const settings = creationSettings(database, table);
   for (let left = TRIES; left > 0; left -= 1) {
     try {
       await statement(database.pool, settings, createPartitionsSql(table, step, aheadMs).replace(/;$/, ""));
@@ -46,7 +42,38 @@ async function create(database: Database, { table, step }: ManagedFacts, aheadMs
   }
 }
 
-/** Times from now on that have no partition. Pure. */
+/**
+ * Tests upkeep: creates one partition after the existing ones and rolls back. Returns null when that works, or when the
+ * table is too busy to find out; otherwise the error. Writers are not affected, except that DEFAULT is locked for a
+ * moment.
+ */
+export async function upkeepFault(database: Database, facts: ManagedFacts): Promise<RelayError | null> {
+  const { nowMs, partitions, step, table } = facts;
+  const endMs = Math.max(nowMs, ...partitions.map(({ range }) => range?.toMs ?? nowMs));
+  if (!Number.isFinite(endMs)) return null;
+  try {
+    await transaction(database.pool, creationSettings(database, table), async (session) => {
+      await session.script("savepoint trial");
+      await session.script(createPartitionsSql(table, step, endMs - nowMs));
+      await session.script("rollback to savepoint trial");
+    });
+    return null;
+  } catch (error) {
+    if (!isRelayError(error)) throw error;
+    if (error.code === "DATABASE_UNREACHABLE") throw error;
+    return error.code === "DATABASE_BUSY" ? null : error;
+  }
+}
+
+function creationSettings(database: Database, table: TableName) {
+  return {
+    context: database.errorContext("creating partitions", displayTable(table)),
+    statementTimeoutMs: database.timeouts.readMs,
+    lockTimeoutMs: LOCK_MS,
+  };
+}
+
+/** The ranges from now on that have no partition. Pure. */
 export function gapsOf({ nowMs, partitions }: ManagedFacts, aheadMs: number): readonly PartitionRange[] {
   const gaps: PartitionRange[] = [];
   const untilMs = nowMs + aheadMs;
@@ -61,7 +88,7 @@ export function gapsOf({ nowMs, partitions }: ManagedFacts, aheadMs: number): re
   return gaps;
 }
 
-/** Changes nothing. */
+/** Reports missing partitions and rows in DEFAULT. Changes nothing. */
 export async function partitionFindings(
   database: Database,
   facts: ManagedFacts,
@@ -69,8 +96,8 @@ export async function partitionFindings(
 ): Promise<readonly ManagedFinding[]> {
   const name = displayTable(facts.table);
   const missing = gapsOf(facts, aheadMs).map(({ fromMs, toMs }): ManagedFinding => {
-    const what = `${name} has no partition for ${isoOf(fromMs)} to ${isoOf(toMs)}: its rows go to DEFAULT, where nothing is lost but deleting is slower`;
-    const fix = `A relay that runs as the owner of ${name} creates it by itself, unless DEFAULT has rows of that time or the table is locked.`;
+    const what = `${name} has no partition for ${isoOf(fromMs)} to ${isoOf(toMs)}: its rows go to DEFAULT. Nothing is lost, but retention is slower there`;
+    const fix = `A relay that runs as the owner of ${name} creates it automatically, unless DEFAULT has rows of that range or the table is locked.`;
     return { severity: "warning", what, fix };
   });
   return [...missing, ...(await defaultFindings(database, facts))];
@@ -85,7 +112,7 @@ async function defaultFindings(database: Database, { table, partitions }: Manage
     return [{ severity: "error", what, fix }];
   }
   const settings = {
-    context: database.errorContext("looking at DEFAULT", name),
+    context: database.errorContext("reading DEFAULT", name),
     statementTimeoutMs: database.timeouts.readMs,
     lockTimeoutMs: database.timeouts.lockMs,
     readOnly: true,
@@ -99,9 +126,9 @@ async function defaultFindings(database: Database, { table, partitions }: Manage
   const count = Number(row?.[0]);
   if (count === 0) return [];
   const many = `${count === ROWS_COUNTED_MAX ? "at least " : ""}${count}`;
-  const what = `${many} events of ${name} stand in DEFAULT, written from ${row?.[1]} to ${row?.[2]}: there was no partition for them`;
+  const what = `${many} events of ${name} are in DEFAULT, written from ${row?.[1]} to ${row?.[2]}: there was no partition for them`;
   const fix =
-    "Nothing: they are delivered like all others and deleted after the retention. Keep a relay running that creates partitions.";
+    "Nothing to do now: they are delivered and deleted after the retention like all others. Keep a relay running, so that partitions are created in time.";
   return [{ severity: "warning", what, fix }];
 }
 

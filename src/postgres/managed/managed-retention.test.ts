@@ -44,7 +44,7 @@ for (const version of [15, 18] as const) {
       await oldPartition(schema);
       return table;
     };
-    /** A subscriber with so many lanes, all of which stand at `from`. */
+    /** A subscriber with this many lanes, all at the position `from`. */
     const subscribe = async (schema: string, from: string | null, lanes = 1, name = `${schema}->out`) => {
       await admin.query(
         `insert into outbox_relay.pipelines (name, source_schema, source_table, lanes) values ($1, $2, 'outbox', $3)`,
@@ -110,7 +110,10 @@ for (const version of [15, 18] as const) {
       await subscribe("read", "1:1:", 1, "read->slow");
       const held = await pruneManaged(database, table, RETENTION);
       assert.equal(held.dropped, 0);
-      assert.match(held.findings[0]?.what ?? "", /read\.old .+ stays: unread by read->slow \(last progress: never\)/);
+      assert.match(
+        held.findings[0]?.what ?? "",
+        /read\.old .+ but kept: unread by read->slow \(last progress: never\)/,
+      );
       assert.deepEqual(await typesIn("read"), ["old", "young"]);
       await admin.query("delete from outbox_relay.pipelines where name = 'read->slow'");
       assert.deepEqual(await pruneManaged(database, table, RETENTION), { dropped: 1, deleted: 0, findings: [] });
@@ -132,7 +135,7 @@ for (const version of [15, 18] as const) {
       assert.equal((await pruneManaged(database, table, RETENTION)).dropped, 1);
     });
 
-    test("D9 F4 beyond the limit a dead subscriber keeps nothing back, and what it lost is told and written down", async () => {
+    test("D9 F4 beyond the limit a dead subscriber keeps nothing, and what it lost is reported and recorded", async () => {
       const table = await create("dead");
       await admin.query(`${insert("dead", "a")}; ${insert("dead", "b")}`);
       await subscribe("dead", "1:1:");
@@ -269,7 +272,7 @@ for (const version of [15, 18] as const) {
       assert.equal((await pruneManaged(database, table, RETENTION)).dropped, 1);
     });
 
-    test("D9 two relays that prune at once, and a partition that somebody detached, are no trouble", async () => {
+    test("D9 two relays that prune at once, and a detached partition cause no error", async () => {
       const table = await create("twice");
       const both = await Promise.all([1, 2].map(() => pruneManaged(database, table, RETENTION)));
       assert.ok(both[0]!.dropped + both[1]!.dropped <= 1);
@@ -279,7 +282,7 @@ for (const version of [15, 18] as const) {
       assert.ok(await isThere("twice"));
     });
 
-    test("D9 old rows of DEFAULT go in small steps once they are read, unread ones only beyond the limit, which is told", async () => {
+    test("D9 old rows of DEFAULT go in small steps once they are read, unread ones only beyond the limit, which is reported", async () => {
       const table = await create("rest");
       await admin.query("drop table rest.old");
       await admin.query(`insert into rest.outbox (event_type, payload, created_at)

@@ -11,7 +11,7 @@ import { type Partition, type PartitionRange, requireManaged } from "./managed-t
 
 interface ManagedRetention {
   readonly olderThanMs: number;
-  /** How long beyond that a subscriber that lags behind keeps a partition; null: for ever. */
+  /** How long beyond that a lagging subscriber can keep a partition; null: forever. */
   readonly lagMaxMs: number | null;
 }
 
@@ -23,17 +23,20 @@ interface Pruned {
   readonly findings: readonly ManagedFinding[];
 }
 
-/** A writer that comes meanwhile waits no longer than this, nor does prune for one that is there. */
+/**
+ * The longest wait for a lock: a new writer waits no longer than this behind pruning, and pruning no longer behind a
+ * writer.
+ */
 const LOCK_MS = 50;
 const STATEMENT_MS = 2_000;
 const ROWS_COUNTED_MAX = 100_000;
 
-/** A partition that has a time. */
+/** A partition with a time range. */
 type Dated = Partition & { readonly range: PartitionRange };
 
 /**
- * Drops the partitions that are wholly older than the retention and that no subscriber needs any more. One that a
- * writer uses just now is left for the next time: under the lock nobody does, so no row can come behind the look.
+ * Drops the partitions that are completely past the retention and that no subscriber needs. A partition that a writer
+ * uses right now is left for the next time: under the lock there are no writers, so no row can appear after the check.
  */
 export async function pruneManaged(
   database: Database,
@@ -63,7 +66,7 @@ export async function pruneManaged(
   return { dropped, deleted: rest.deleted, findings: [...findings, ...rest.findings] };
 }
 
-/** False when it has to wait: a writer uses the table, or something changed since the look. */
+/** False when it must wait: a writer uses the table, or something changed since the check. */
 async function drop(database: Database, table: TableName, partition: Dated, needs: Needs): Promise<boolean> {
   const settings = {
     context: database.errorContext("dropping a partition", displayTable(partition.name)),
@@ -91,7 +94,7 @@ async function drop(database: Database, table: TableName, partition: Dated, need
   }
 }
 
-/** The parent first, as every reader and writer does, and DEFAULT, which the server locks as well. */
+/** Locks the parent first, as every reader and writer does, and DEFAULT, which the server locks as well. */
 async function lockSql(session: Session, table: TableName, partition: TableName): Promise<string> {
   const [row] = await session.rows(
     `select partdefid::regclass::text from pg_catalog.pg_partitioned_table
@@ -102,7 +105,7 @@ async function lockSql(session: Session, table: TableName, partition: TableName)
   return `lock table ${tables.map((name) => `only ${name}`).join(", ")} in access exclusive mode`;
 }
 
-/** In the same transaction: events that are gone unread are never gone in silence. */
+/** Records dropped unread events in the same transaction, so that events never disappear silently. */
 async function record(
   session: Session,
   { tables }: Database,
@@ -130,8 +133,8 @@ function heldBack(table: TableName, { name, range }: Dated, unread: readonly Unr
     .join(", ");
   return {
     severity: "warning",
-    what: `${displayTable(name)} of ${displayTable(table)}, which ended at ${isoOf(range.toMs)}, is past its retention and stays: unread by ${who}`,
-    fix: "Let the subscriber go on, remove it, or set a limit beyond which it keeps nothing back.",
+    what: `${displayTable(name)} of ${displayTable(table)}, which ended at ${isoOf(range.toMs)}, is past its retention but kept: unread by ${who}`,
+    fix: "Let the subscriber catch up, remove it, or limit how long a lagging subscriber keeps rows.",
   };
 }
 
@@ -141,6 +144,6 @@ function droppedUnread(table: TableName, { name, range }: Dated, { pipeline, row
   return {
     severity: "error",
     what: `rows were dropped unread: ${many} events of ${displayTable(table)} for ${pipeline}, written ${when} (${displayTable(name)}, lanes ${lanes.join(", ")})`,
-    fix: "The subscriber was further behind than the limit allows. Bring those events to it by other means, or raise the limit.",
+    fix: "The subscriber lagged behind by more than the limit. Send it these events by other means, or raise the limit.",
   };
 }

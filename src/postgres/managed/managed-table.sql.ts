@@ -1,5 +1,6 @@
 import { RelayError } from "../../core/errors.ts";
 import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import { BLOCK_FILTER_STORAGE, createBlockFilterSql, prepareBlockFilterSql } from "./block-filter.ts";
 import { createPartitionsSql } from "./create-partitions.sql.ts";
 import { dollarQuoted } from "./dollar-quoted.ts";
 import {
@@ -12,18 +13,17 @@ import {
   upkeepLock,
 } from "./managed-names.ts";
 import { publishFunctionSql } from "./publish-function.sql.ts";
-import { createSieveSql, prepareSieveSql, SIEVED_STORAGE } from "./sieve.ts";
 import { wakeUpTriggerSql } from "./wake-up-trigger.sql.ts";
 
 /**
- * Creates a managed outbox, or what of it is missing. Running it twice changes nothing, and several may run it at once.
- * Each of its statements is whole by itself, so it needs no transaction around it and may have one. It grants nothing.
+ * Creates a managed outbox, or its missing parts. Running it twice changes nothing, and several processes can run it at
+ * once. Each statement is complete in itself, so it works with or without a transaction around it. It grants nothing.
  */
 export function managedTableSql(options: ManagedTable): string {
   const { table, partition } = options;
   if (!PARTITION_STEPS.includes(partition)) {
-    const what = `A partition of ${displayTable(table)} cannot hold ${JSON.stringify(partition)}`;
-    throw new RelayError("CONFIG_INVALID", `${what}: ${PARTITION_STEPS.join(", ")}`);
+    const what = `Unknown partition step for ${displayTable(table)}: ${JSON.stringify(partition)}`;
+    throw new RelayError("CONFIG_INVALID", `${what}. Choose one of: ${PARTITION_STEPS.join(", ")}`);
   }
   return `${createTableSql(options)}\n${createPartitionsSql(table, partition, AHEAD_MS[partition])}\n`;
 }
@@ -44,10 +44,10 @@ begin
     ${columnsSql(table, payload)}
     create index on ${name} (xid, id);
     create index on ${name} (id);
-    ${createSieveSql(table)}
+    ${createBlockFilterSql(table)}
   else
     ${requireOursSql(table, payload)}
-    ${prepareSieveSql(table)}
+    ${prepareBlockFilterSql(table)}
   end if;
   ${defaultPartitionSql(table)}
   ${publishFunctionSql({ table, payload })}
@@ -56,7 +56,7 @@ begin
 end `)};`;
 }
 
-/** The time is that of the insert, not of the transaction: a row never belongs into a partition of the past. */
+/** The time of the insert, not of the transaction: a row never belongs to a partition of the past. */
 function columnsSql(table: TableName, payload: string): string {
   return `create table ${quoteTable(table)} (
       id bigint generated always as identity (cache 1),
@@ -76,13 +76,13 @@ function columnsSql(table: TableName, payload: string): string {
 function requireOursSql(table: TableName, payload: string): string {
   const name = displayTable(table);
   const refuse = (why: string) =>
-    `raise exception using errcode = 'duplicate_table', message = ${quoteLiteral(`${name} is there already and ${why}`)};`;
+    `raise exception using errcode = 'duplicate_table', message = ${quoteLiteral(`${name} already exists and ${why}`)};`;
   return `if not (${isManagedSql("there")} and coalesce(pg_get_partkeydef(there) = 'RANGE (created_at)', false)) then
-      ${refuse("is no managed outbox: choose another name, or move it away")}
+      ${refuse("is not a managed outbox: choose another name, or rename that table")}
     end if;
     if not exists (select from pg_catalog.pg_attribute a where a.attrelid = there and a.attname = 'payload'
       and a.atttypid = '${payload}'::regtype) then
-      ${refuse(`its payload is not ${payload}: name the type that it has`)}
+      ${refuse(`its payload is not ${payload}: use its present type`)}
     end if;`;
 }
 
@@ -91,7 +91,7 @@ function defaultPartitionSql(table: TableName): string {
   const quoted = quoteTable({ schema: table.schema, table: defaultPartition });
   return `if not exists (select from pg_catalog.pg_partitioned_table p
     where p.partrelid = ${quoteLiteral(quoteTable(table))}::regclass and p.partdefid <> 0) then
-    create table ${quoted} partition of ${quoteTable(table)} default with (${SIEVED_STORAGE});
+    create table ${quoted} partition of ${quoteTable(table)} default with (${BLOCK_FILTER_STORAGE});
     create unique index on ${quoted} (event_id);
   end if;`;
 }

@@ -98,13 +98,13 @@ for (const version of [15, 18] as const) {
 
     test("D9 G3 a table of another kind is left alone, and the message names it", async () => {
       await server.query("create schema taken; create table taken.outbox (id bigint, payload text)");
-      const named = /taken\.outbox is there already and is no managed outbox/;
+      const named = /taken\.outbox already exists and is not a managed outbox/;
       await assert.rejects(server.query(managedTableSql(outbox("taken"))), named);
       assert.deepEqual(await objects("taken"), ["outbox r"]);
       assert.equal(await readManaged(database, { schema: "taken", table: "outbox" }), null);
       await server.query(managedTableSql(outbox("typed")));
       const typed = managedTableSql(outbox("typed", { payload: "bytea" }));
-      await assert.rejects(server.query(typed), /typed\.outbox is there already and its payload is not bytea/);
+      await assert.rejects(server.query(typed), /typed\.outbox already exists and its payload is not bytea/);
       assert.equal(await readManaged(database, { schema: "typed", table: "none" }), null);
     });
 
@@ -154,7 +154,7 @@ test("D9 a managed outbox is known by its columns", () => {
   assert.ok(!isManagedOutbox(columns.split(" ").filter((name) => name !== "xid")));
 });
 
-test("D9 G3 a name without room for those of the partitions, and a step that nobody knows, are refused", () => {
+test("D9 G3 a name without room for those of the partitions, and an unknown step, are refused", () => {
   const invalid = (error: unknown) => isRelayError(error, "CONFIG_INVALID");
   const table = { schema: "s", table: "x".repeat(52) };
   assert.throws(() => managedTableSql({ ...outbox("s"), table }), invalid);

@@ -5,24 +5,27 @@ import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
 import { isManagedSql, managedNames, type PartitionStep, stepOfComment } from "./managed-names.ts";
 
+/** A partition of a managed outbox. */
 export interface Partition {
   readonly name: TableName;
-  /** The times that it holds, the last excluded; open ends are infinite. Null for DEFAULT. */
+  /** Its time range; open ends are infinite. Null for DEFAULT. */
   readonly range: PartitionRange | null;
 }
 
+/** From inclusive to exclusive. */
 export interface PartitionRange {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
+/** What the catalog says about a managed outbox. */
 export interface ManagedFacts {
   readonly table: TableName;
   readonly payload: "text" | "bytea";
-  /** A day where nothing tells. */
+  /** A day where the comment was lost. */
   readonly step: PartitionStep;
   readonly hasWakeUp: boolean;
-  /** What the wake-up's trigger calls is there; without the trigger it was switched off behind our back. */
+  /** The wake-up's function exists; without its trigger, somebody has dropped the trigger by hand. */
   readonly hasWakeUpFunction: boolean;
   /** The server's clock. */
   readonly nowMs: number;
@@ -30,10 +33,10 @@ export interface ManagedFacts {
   readonly partitions: readonly Partition[];
 }
 
-/** Null where there is no such table, or it is no managed outbox. */
+/** Returns null where there is no such table, or it is not a managed outbox. */
 export async function readManaged(database: Database, table: TableName): Promise<ManagedFacts | null> {
   const settings = {
-    context: database.errorContext("looking at the managed outbox", displayTable(table)),
+    context: database.errorContext("reading the managed outbox", displayTable(table)),
     statementTimeoutMs: database.timeouts.readMs,
     lockTimeoutMs: database.timeouts.lockMs,
     readOnly: true,
@@ -41,7 +44,7 @@ export async function readManaged(database: Database, table: TableName): Promise
   return await transaction(database.pool, settings, (session) => managedFacts(session, table));
 }
 
-/** As `readManaged`, for those who cannot go on without. */
+/** Like `readManaged`, but throws TABLE_MISSING. */
 export async function requireManaged(database: Database, table: TableName): Promise<ManagedFacts> {
   const facts = await readManaged(database, table);
   if (facts !== null) return facts;
@@ -72,7 +75,7 @@ async function managedFacts(session: Session, table: TableName): Promise<Managed
   };
 }
 
-/** The bounds as text of the catalogue: `FOR VALUES FROM ('..') TO ('..')`. An open end is an infinity. */
+/** Reads the bounds as the catalog prints them: `FOR VALUES FROM ('..') TO ('..')`. An open end is an infinity. */
 async function partitionsOf(session: Session, table: TableName): Promise<readonly Partition[]> {
   const rows = await session.rows(
     `with bounds as (

@@ -2,7 +2,10 @@ import { quoteIdentifier, quoteTable } from "../identifiers.ts";
 import { dollarQuoted } from "./dollar-quoted.ts";
 import { type ManagedTable, managedNames } from "./managed-names.ts";
 
-/** One event from any language, in the caller's transaction: its id, or null when the id was there already. */
+/**
+ * The SQL function that writes one event in the caller's transaction, from any language. It returns the event's id, or
+ * null when the id already exists.
+ */
 export function publishFunctionSql({ table, payload }: Pick<ManagedTable, "table" | "payload">): string {
   const name = `${quoteIdentifier(table.schema)}.${quoteIdentifier(managedNames(table).publish)}`;
   const body = `

@@ -1,5 +1,5 @@
 import type { RelayTables } from "../relay-tables.ts";
-import { isUnreadSql, lanePlacesSql } from "./lane-places.ts";
+import { isUnreadSql, lanePositionsSql } from "./lane-positions.ts";
 import { managedLaneSql } from "./managed-names.ts";
 
 interface LogPipeline {
@@ -8,8 +8,8 @@ interface LogPipeline {
 }
 
 /**
- * Rows of a partition that a pipeline has not read, by lane, counted up to `rowsMax`. A lane that stands still, because
- * nothing is written for it, keeps nothing.
+ * Counts the rows of a partition that a pipeline has not read, by lane, up to `rowsMax`. A lane without progress
+ * because no events are written for it keeps nothing.
  */
 export function unreadSql(
   tables: RelayTables,
@@ -18,7 +18,7 @@ export function unreadSql(
   rowsMax: number,
 ): string {
   return `
-with lane as materialized (${lanePlacesSql(tables, pipeline.name)}
+with lane as materialized (${lanePositionsSql(tables, pipeline.name)}
 ), floor as (
   select coalesce((select pg_snapshot_xmin(seen) from lane order by seen is not null, pg_snapshot_xmin(seen) limit 1),
     '0'::xid8) as xid

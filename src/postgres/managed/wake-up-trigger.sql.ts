@@ -1,10 +1,10 @@
 import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
 import { dollarQuoted } from "./dollar-quoted.ts";
-import { DOORBELL_LOCK, managedNames } from "./managed-names.ts";
+import { managedNames, WAKE_UP_LOCK } from "./managed-names.ts";
 
 /**
- * Notifies only while a relay sleeps: a NOTIFY takes a lock of the whole server at the commit. Awake, nobody holds the
- * doorbell's lock alone and the condition is all that a writer pays for. To be put into a plpgsql block.
+ * Notifies only while a relay is idle, because NOTIFY takes a server-wide lock at the commit. While the relay is awake,
+ * the wake-up's lock is free and a writer pays only for the condition. For use in a plpgsql block.
  */
 export function wakeUpTriggerSql(table: TableName, wakeUp: boolean): string {
   const parent = quoteTable(table);
@@ -27,7 +27,7 @@ end`;
   create or replace function ${fn}() returns trigger language plpgsql as ${dollarQuoted(body)};
   if not ${there} then
     create trigger ${quoteIdentifier(ring)} after insert on ${parent} for each statement
-      when (not pg_try_advisory_xact_lock_shared(${DOORBELL_LOCK}, ${oid}::oid::int))
+      when (not pg_try_advisory_xact_lock_shared(${WAKE_UP_LOCK}, ${oid}::oid::int))
       execute function ${fn}();
   end if;
   if exists (select from pg_catalog.pg_trigger t

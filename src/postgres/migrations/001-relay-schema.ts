@@ -1,7 +1,7 @@
 import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
-/** The relay's whole schema: who is alive, who owns which lane, what is held back and what is dead. */
+/** The relay's whole schema: the living instances, the owners of lanes, holds and dead letters. */
 export const relaySchemaMigration: Migration = {
   version: 1,
   name: "relay schema",
@@ -26,7 +26,7 @@ drop table ${tables.technicalEvents}, ${tables.identity}, ${tables.failedEvents}
 
 type Tables = ReturnType<typeof relayTables>;
 
-// Rows that are updated all the time keep free space in their page, so that an update stays in it (HOT).
+// Frequently updated tables keep free space in their pages, so that updates stay in the page (HOT).
 const ownershipSql = (tables: Tables) => `
 create table ${tables.instances} (
   id uuid primary key,
@@ -131,7 +131,7 @@ create table ${tables.technicalEvents} (
 create index technical_events_by_time on ${tables.technicalEvents} (at);
 create index technical_events_by_record on ${tables.technicalEvents} (record_id) where record_id is not null;`;
 
-/** Tells two databases behind one service name apart. Managed servers may keep the system identifier to themselves. */
+/** Distinguishes two databases behind one service name. Managed servers may hide the system identifier. */
 function identitySql(identity: string): string {
   let tag = "$relay$";
   while (identity.includes(tag)) tag = `$r${tag.length}${tag.slice(1)}`;

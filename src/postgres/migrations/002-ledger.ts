@@ -1,7 +1,7 @@
 import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
-/** Exactly-once delivery: how far a lane's progress came out of the destination's ledger, and its place there. */
+/** Exactly-once delivery: how much of a lane's progress came from the destination's ledger, and its slot there. */
 export const ledgerMigration: Migration = {
   version: 2,
   name: "ledger",

@@ -1,7 +1,7 @@
 import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
-/** A pipeline that a person has stopped, and the number of lanes that it is about to get. */
+/** A paused pipeline, and the number of lanes that it is about to get. */
 export const pauseMigration: Migration = {
   version: 3,
   name: "pause",

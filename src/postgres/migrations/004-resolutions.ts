@@ -1,7 +1,7 @@
 import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
-/** What a person did with a dead letter. One without a resolution still waits for somebody. */
+/** What an operator did with a dead letter. Without a resolution it is open. */
 export const resolutionsMigration: Migration = {
   version: 4,
   name: "resolutions",

@@ -1,7 +1,7 @@
 import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
-/** What each instance takes, so that the others know what nobody does. Null: an older program, which does not say. */
+/** The type filters of each instance, to find unrouted events. Null: an older program, which does not report them. */
 export const takesMigration: Migration = {
   version: 5,
   name: "takes",

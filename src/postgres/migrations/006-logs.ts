@@ -2,8 +2,8 @@ import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
 /**
- * Logs are read by position: how far each lane came, the events that were passed and still wait, and those that the
- * ledger of a destination knows as delivered before they were read.
+ * Logs are read by position: the checkpoint of each lane, the parked events, and events that a destination's ledger
+ * lists as delivered before they were read.
  */
 export const logsMigration: Migration = {
   version: 6,

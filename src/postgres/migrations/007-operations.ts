@@ -3,8 +3,8 @@ import { type RelayTables, relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
 /**
- * What people need who look and act: attempts that were recorded, who did what, plans of replays with their items, a
- * limit per pipeline, and dead letters that are found by their error.
+ * Tables for operators: recorded attempts, the audit log, replay plans with their items, a limit per pipeline, and dead
+ * letters grouped by their error.
  */
 export const operationsMigration: Migration = {
   version: 7,
@@ -27,7 +27,7 @@ drop function ${schema}.audit_is_append_only();`;
   },
 };
 
-/** Written in batches behind the delivery's back, and pruned by age. */
+/** Written in batches beside the delivery, and pruned by age. */
 const attemptsSql = ({ attempts }: RelayTables) => `
 create table ${attempts} (
   id bigint generated always as identity primary key,
@@ -52,7 +52,7 @@ create table ${attempts} (
 create index attempts_by_time on ${attempts} (at);
 create index attempts_by_event on ${attempts} (event_id, pipeline);`;
 
-/** Nobody changes what was noted, not even the relay itself. */
+/** Append-only, even for the relay itself. */
 const auditSql = ({ audit, schema }: RelayTables) => `
 create table ${audit} (
   id bigint generated always as identity primary key,
@@ -72,7 +72,7 @@ begin raise exception 'the audit is append-only'; end $audit$;
 create trigger audit_is_append_only before update or delete or truncate on ${audit}
   for each statement execute function ${schema}.audit_is_append_only();`;
 
-/** A plan is frozen: its items are the events that were there when it was made, each as it was then. */
+/** A plan is frozen: its items are the events that existed when it was created, each in its state at that time. */
 const replaysSql = ({ replayItems, replayPlans }: RelayTables) => `
 create table ${replayPlans} (
   id uuid primary key default gen_random_uuid(),
@@ -122,7 +122,7 @@ alter table ${pipelines}
   add column limit_reason text,
   add column holds_change bigint not null default 0;
 alter table ${failedEvents}
-  add column fingerprint text generated always as (${fingerprintSql("failure_reason")}) stored;
+  add column fingerprint text generated always as (${fingerprintSql({ reason: "failure_reason", key: "event_key" })}) stored;
 create index failed_events_by_fingerprint on ${failedEvents} (fingerprint, last_failed_at, id) where resolved_at is null;
 create index failed_events_by_event on ${failedEvents} (original_event_id);
 create index failed_events_by_key on ${failedEvents} (event_key);

@@ -2,8 +2,8 @@ import { relayTables } from "../relay-tables.ts";
 import type { Migration } from "./migration.ts";
 
 /**
- * Which service an instance belongs to, where each of its pipelines leads, and which service served a pipeline last, so that
- * two deployments on one table notice each other. Null: an older program, which does not say.
+ * The service of each instance, the destination of each of its pipelines, and the service that served a pipeline last,
+ * so that two deployments on one table detect each other. Null: an older program, which does not report them.
  */
 export const deploymentsMigration: Migration = {
   version: 8,

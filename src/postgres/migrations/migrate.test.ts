@@ -97,7 +97,7 @@ for (const version of [15, 18] as const) {
       });
     });
 
-    test("the status tells what is applied and what is pending", async () => {
+    test("the status lists what is applied and what is pending", async () => {
       await withDatabase("status", async (database) => {
         const before = await migrationStatus(database);
         assert.deepEqual([before.version, before.applied, before.pending.length], [0, [], SCHEMA_VERSION]);
@@ -134,6 +134,20 @@ for (const version of [15, 18] as const) {
         );
         assert.deepEqual([rows.length, rows[0]?.system_id], [1, known.rows[0]?.id]);
         await assert.rejects(server.query("insert into identified.identity default values"));
+      });
+    });
+
+    test("notes of what people did cannot be changed, deleted or truncated, not even by their owner", async () => {
+      await withDatabase("audited", async (database) => {
+        await migrateUp(database);
+        await server.query("insert into audited.audit (actor, via, action) values ('mia', 'cli', 'pause')");
+        for (const sql of [
+          "update audited.audit set actor = 'eve'",
+          "delete from audited.audit",
+          "truncate audited.audit",
+        ]) {
+          await assert.rejects(server.query(sql), /the audit is append-only/, sql);
+        }
       });
     });
 

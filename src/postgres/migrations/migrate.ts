@@ -14,7 +14,7 @@ interface MigrationStatus {
   readonly pending: readonly { readonly version: number; readonly name: string }[];
 }
 
-/** DDL waits for nobody's lease, only for the locks of readers. */
+/** DDL waits only for the locks of readers, never for a lease. */
 const MIGRATE_STATEMENT_MS = 60_000;
 
 /** Brings the schema to `to` (default: the newest version). Safe when several processes start at once. */
@@ -30,7 +30,7 @@ export async function migrateUp(database: Database, to = SCHEMA_VERSION): Promis
   });
 }
 
-/** Rolls back to version `to`; 0 leaves nothing. Everything that the relay knows in the dropped tables is lost. */
+/** Rolls back to version `to`; 0 leaves nothing. All data in the dropped tables is lost. */
 export async function migrateDown(database: Database, to: number): Promise<readonly Migration[]> {
   requireKnownVersion(to);
   return await locked(database, "migrating down", async (session) => {
@@ -43,6 +43,7 @@ export async function migrateDown(database: Database, to: number): Promise<reado
   });
 }
 
+/** The schema's version, and what is applied and pending. */
 export async function migrationStatus(database: Database): Promise<MigrationStatus> {
   return await transaction(database.pool, settings(database, "reading the schema's version"), async (session) => {
     const version = await versionOf(session, database);
@@ -63,7 +64,7 @@ export async function migrationStatus(database: Database): Promise<MigrationStat
   });
 }
 
-/** What `migrateUp` or `migrateDown` would run, for people who run SQL by other means. Reads no database. */
+/** The SQL of `migrateUp` or `migrateDown`, for running it with other tools. Reads no database. */
 export function sqlOf(
   direction: "up" | "down",
   relaySchema: string,
@@ -81,7 +82,7 @@ export function sqlOf(
   return inTransaction([...steps.map((step) => stepDownSql(step, relaySchema)), ...last]);
 }
 
-/** Throws unless the schema has the version that this program knows, or a later one that serves it as well. */
+/** Throws unless the schema has this program's version, or a later one that still supports this program. */
 export async function requireSchema(database: Database): Promise<void> {
   const version = await transaction(
     database.pool,
@@ -93,13 +94,13 @@ export async function requireSchema(database: Database): Promise<void> {
     },
   );
   const name = JSON.stringify(database.relaySchema);
-  if (version === 0) throw new RelayError("SCHEMA_MISSING", `The schema ${name} is not there`);
+  if (version === 0) throw new RelayError("SCHEMA_MISSING", `The schema ${name} does not exist`);
   if (version < SCHEMA_VERSION) {
     throw new RelayError("SCHEMA_OLDER", `The schema ${name} has version ${version}, ${SCHEMA_VERSION} is needed`);
   }
 }
 
-/** The later steps themselves say which programs they leave at work. */
+/** Later migrations record the oldest program that they support. */
 async function requireServed(session: Session, database: Database, version: number): Promise<void> {
   if (version <= SCHEMA_VERSION) return;
   const [row] = await session.rows(
@@ -112,13 +113,13 @@ function newerSchema(database: Database, version: number): RelayError {
   const name = JSON.stringify(database.relaySchema);
   return new RelayError(
     "SCHEMA_NEWER",
-    `The schema ${name} has version ${version}, this program knows ${SCHEMA_VERSION}`,
+    `The schema ${name} has version ${version}, this program supports ${SCHEMA_VERSION}`,
   );
 }
 
 function requireKnownVersion(to: number): void {
   if (Number.isInteger(to) && to >= 0 && to <= SCHEMA_VERSION) return;
-  throw new RelayError("CONFIG_INVALID", `${to} is no version of the schema; there are 0 to ${SCHEMA_VERSION}`);
+  throw new RelayError("CONFIG_INVALID", `${to} is not a version of the schema; versions are 0 to ${SCHEMA_VERSION}`);
 }
 
 function settings(database: Database, doing: string) {
@@ -129,7 +130,7 @@ function settings(database: Database, doing: string) {
   };
 }
 
-/** The advisory lock belongs to the transaction: it ends with it, whatever happens, and works behind a pooler. */
+/** The advisory lock belongs to the transaction, so it ends with it in any case and works behind a pooler. */
 async function locked<T>(database: Database, doing: string, work: (session: Session) => Promise<T>): Promise<T> {
   return await transaction(database.pool, settings(database, doing), async (session) => {
     const name = quoteLiteral(`outbox-relay migrations of ${database.relaySchema}`);
@@ -138,7 +139,9 @@ async function locked<T>(database: Database, doing: string, work: (session: Sess
   });
 }
 
-/** By the catalogue, since a missing table would be an error and a hidden one must not look like a missing one. */
+/**
+ * Reads the catalog, because a missing table would raise an error and a hidden one must not look like a missing one.
+ */
 async function versionOf(session: Session, database: Database): Promise<number> {
   const [found] = await session.rows(
     `select 1 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -150,7 +153,7 @@ async function versionOf(session: Session, database: Database): Promise<number> 
   return Number(row?.[0]);
 }
 
-/** `create schema if not exists` asks for the right to create schemas even when there is nothing to do. */
+/** `create schema if not exists` requires the right to create schemas even when there is nothing to do. */
 async function createVersionTable(session: Session, database: Database): Promise<void> {
   const [there] = await session.rows("select 1 from pg_catalog.pg_namespace where nspname = $1", [
     database.relaySchema,
@@ -159,7 +162,7 @@ async function createVersionTable(session: Session, database: Database): Promise
   await session.script(versionTableSql(database.relaySchema));
 }
 
-/** A schema that holds something else is not ours to drop. */
+/** Drops the schema only if nothing else is in it. */
 async function dropSchema(session: Session, database: Database): Promise<void> {
   await session.script(dropVersionTableSql(database.relaySchema));
   const [other] = await session.rows(

@@ -1,10 +1,10 @@
-/** One step of the schema's life, as text: `up` and `down` fill the schema's name in and run nothing. */
+/** One step of the schema as text: `up` and `down` insert the schema's name and run nothing. */
 export interface Migration {
   readonly version: number;
   readonly name: string;
   /**
-   * The oldest version of the schema whose program works on this one as well: programs are replaced one by one, while
-   * their predecessors go on. Absent: this version's own.
+   * The oldest schema version whose program works on this version too: programs are replaced one by one while the older
+   * ones continue. Absent: this version only.
    */
   readonly servesFrom?: number;
   up(relaySchema: string): string;

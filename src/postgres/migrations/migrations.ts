@@ -6,6 +6,9 @@ import { takesMigration } from "./005-takes.ts";
 import { logsMigration } from "./006-logs.ts";
 import { operationsMigration } from "./007-operations.ts";
 import { deploymentsMigration } from "./008-deployments.ts";
+import { pipelineRoutesMigration } from "./009-pipeline-routes.ts";
+import { destinationsMigration } from "./010-destinations.ts";
+import { errorGroupsMigration } from "./011-error-groups.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
@@ -18,6 +21,10 @@ export const MIGRATIONS: readonly Migration[] = [
   logsMigration,
   operationsMigration,
   deploymentsMigration,
+  pipelineRoutesMigration,
+  destinationsMigration,
+  errorGroupsMigration,
 ];
 
+/** This program's version of the schema. */
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,7 +1,7 @@
 import type { BulkJobOptions, Job, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { RelayError } from "../../core/errors.ts";
-import { isBulk, RecordedCall } from "./bullmq-bulk.ts";
+import { RedisLink } from "../../core/redis-link.ts";
 import type { BullmqSettings } from "./bullmq-config.ts";
 import type { jobOf } from "./bullmq-job.ts";
 
@@ -11,7 +11,7 @@ interface BullmqLibrary {
   readonly Redis: typeof Redis;
 }
 
-const INSTALL = "npm install bullmq@6.7.0 ioredis@6.0.0";
+const INSTALL = "npm install bullmq@6 ioredis@6";
 /** Queues whose objects are kept; a relay with more topics makes some anew. */
 const QUEUES_MAX = 200;
 
@@ -28,6 +28,15 @@ export function loadBullmq(): Promise<BullmqLibrary> {
   return loading;
 }
 
+/** Until version 6 a queue has the client itself. */
+interface QueueOfVersion5 {
+  readonly client: Promise<{ multi(): unknown }>;
+}
+
+function isVersion5(queue: Queue | QueueOfVersion5): queue is QueueOfVersion5 {
+  return !("backend" in queue);
+}
+
 /** BullMQ's own form of a transaction of the client. */
 export type Transaction = ChainableCommander;
 
@@ -38,53 +47,30 @@ interface NewJob {
   readonly opts: BulkJobOptions;
 }
 
-/** A connection that one publish uses at a time. Once it breaks it is spent: the next publish makes another. */
-export class BullmqLink {
+/** A connection to the Redis server of the queues. */
+export class BullmqLink extends RedisLink {
   readonly #library: BullmqLibrary;
   readonly #settings: BullmqSettings;
-  readonly #client: Redis;
   readonly #queues = new Map<string, Queue>();
-  #opening: Promise<void> | null = null;
-  #isSpent = false;
-  /** What the connection said when it broke: the commands that were on it only know that it did. */
-  #lastError: Error | null = null;
 
   constructor(library: BullmqLibrary, settings: BullmqSettings) {
+    super(library, settings);
     this.#library = library;
     this.#settings = settings;
-    this.#client = new library.Redis(clientOptions(settings));
-    this.#client.on("error", (error: Error) => {
-      this.#lastError = error;
-    });
-    this.#client.on("end", () => {
-      this.#isSpent = true;
-    });
   }
 
-  get isSpent(): boolean {
-    return this.#isSpent;
-  }
-
-  /** Resolves when jobs can be added; else rejects with what the connection said. */
-  async open(): Promise<void> {
-    this.#opening ??= this.#client.connect();
-    try {
-      await this.#opening;
-    } catch (error) {
-      this.destroy();
-      throw this.explained(error);
-    }
-  }
-
-  /** In their order. An error may mean some of them: the others may be there. */
+  /** Adds jobs in order. An error may concern only some of them: the others may be added. */
   async addBulk(name: string, jobs: readonly ReturnType<typeof jobOf>[]): Promise<void> {
     await this.#queue(name).addBulk([...jobs]);
   }
 
-  /** Their values now, those watched first. A transaction of this link is dropped when one of these changes before it ends. */
+  /**
+   * Watches keys and returns their values, followed by those of `others`. Redis drops this link's next transaction if a
+   * watched key changes.
+   */
   async watch(watched: readonly string[], others: readonly string[]): Promise<readonly (string | null)[]> {
     const [watching, read] =
-      (await this.#client
+      (await this.client
         .pipeline()
         .watch(...watched)
         .mget(...watched, ...others)
@@ -94,32 +80,24 @@ export class BullmqLink {
     return (read?.[1] ?? []) as (string | null)[];
   }
 
-  /** To be begun after `watch`. Whatever it is given happens in one piece, or not at all. */
+  /** Begins a transaction; call it after `watch`. Its commands take effect together or not at all. */
   async transaction(queueName: string): Promise<Transaction> {
+    const queue = this.#queue(queueName);
     // The queue's form of the client, not the bare one: it knows how BullMQ calls its scripts.
-    const client = await this.#queue(queueName).backend.client;
+    const client = await (isVersion5(queue) ? queue : queue.backend).client;
     return client.multi() as unknown as Transaction;
   }
 
-  /** As a part of the transaction. */
-  async addJob(transaction: Transaction, queueName: string, job: NewJob): Promise<void> {
+  /** Adds jobs to the transaction in order, each by the call that BullMQ's own `addBulk` makes. */
+  async addToTransaction(transaction: Transaction, queueName: string, jobs: readonly NewJob[]): Promise<void> {
     const queue = this.#queue(queueName);
-    const made = new this.#library.Job(queue, job.name, job.data, job.opts, job.id);
-    await queue.backend.addJobToTransaction(transaction as never, made.asJSON(), job.id);
+    const { Job } = this.#library;
+    await Promise.all(
+      jobs.map(({ data, id, name, opts }) => new Job(queue, name, data, opts, id).addJob(transaction as never)),
+    );
   }
 
-  /** The same of several that differ in id and data alone. */
-  async addAlike(transaction: Transaction, queueName: string, jobs: readonly NewJob[]): Promise<void> {
-    const [first] = jobs;
-    if (first !== undefined && isBulk(jobs)) {
-      const call = new RecordedCall();
-      await this.addJob(call as unknown as Transaction, queueName, first);
-      if (call.playForAll(jobs, transaction, this.#client)) return;
-    }
-    for (const job of jobs) await this.addJob(transaction, queueName, job);
-  }
-
-  /** Of a list or set of the queue. */
+  /** The Redis key of one of the queue's lists or sets. */
   keyOf(queueName: string, part: "wait" | "paused" | "delayed"): string {
     return this.#queue(queueName).toKey(part);
   }
@@ -128,28 +106,12 @@ export class BullmqLink {
     return await this.#queue(queueName).getJobCounts("waiting", "active", "delayed", "failed");
   }
 
-  /** Whether workers know of the job, done or not. One that was added halfway by a script that failed is removed. */
+  /** Whether the job exists in any state. Removes a job that a failed script left incomplete. */
   async hasJob(queueName: string, jobId: string): Promise<boolean> {
     const queue = this.#queue(queueName);
     if ((await queue.getJobState(jobId)) !== "unknown") return true;
     await queue.remove(jobId);
     return false;
-  }
-
-  /** What somebody is to know of the whole server, by commands of this client. */
-  get client(): Redis {
-    return this.#client;
-  }
-
-  explained(error: unknown): unknown {
-    return this.#lastError ?? error;
-  }
-
-  /** At once: nothing that was not sent yet is sent any more. */
-  destroy(): void {
-    this.#isSpent = true;
-    this.#client.stream?.destroy();
-    this.#client.disconnect();
   }
 
   #queue(name: string): Queue {
@@ -158,10 +120,10 @@ export class BullmqLink {
       if (this.#queues.size >= QUEUES_MAX) this.#queues.clear();
       const { Queue } = this.#library;
       queue = new Queue(name, {
-        connection: this.#client,
+        connection: this.client,
         prefix: this.#settings.prefix,
         skipVersionCheck: true,
-        // What workers set for the queue stays as it is.
+        // Keep the queue settings that workers have written.
         skipMetasUpdate: true,
       });
       queue.on("error", () => {});
@@ -169,25 +131,4 @@ export class BullmqLink {
     }
     return queue;
   }
-}
-
-function clientOptions({ connectTimeoutMs, database, host, password, port, tls, username }: BullmqSettings) {
-  return {
-    host,
-    port,
-    db: database,
-    lazyConnect: true,
-    connectTimeout: connectTimeoutMs,
-    // The engine retries, and only it knows what may be sent again.
-    retryStrategy: () => null,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    enableOfflineQueue: false,
-    // A server that is still loading says so itself.
-    enableReadyCheck: false,
-    disableClientInfo: true,
-    ...(username === null ? {} : { username }),
-    ...(password === null ? {} : { password }),
-    ...(tls === null ? {} : { tls }),
-  };
 }

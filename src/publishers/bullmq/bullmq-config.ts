@@ -1,30 +1,28 @@
 import { RelayError } from "../../core/errors.ts";
+import type { TlsOptions } from "../../core/tls.ts";
 
-export interface BullmqTls {
-  /** PEM text, of one or several certificates. */
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-}
+/** TLS settings, in PEM. */
+export type BullmqTls = Pick<TlsOptions, "ca" | "cert" | "key">;
 
-/** True: at once; a number: only so many stay; false: never. */
+/** When finished jobs are removed. True: at once; a number: keep this many; false: never. */
 export type Removal = boolean | number;
 
+/** Options of `bullmqPublisher`. */
 export interface BullmqPublisherOptions {
   readonly name?: string;
-  /** One, as `host:port`. */
+  /** Exactly one `host:port`. */
   readonly hosts: readonly string[];
   readonly username?: string;
   readonly password?: string;
   readonly database?: number;
   readonly tls?: BullmqTls;
-  /** The queue of all events; without it each goes to the queue that bears its topic's name. */
+  /** The queue of all events. Default: each event's topic is its queue. */
   readonly queue?: string;
-  /** What the keys of BullMQ begin with; workers must use the same. */
+  /** The prefix of BullMQ's keys; workers must use the same. */
   readonly prefix?: string;
-  /** The name of all jobs; the event's type without it. */
+  /** The name of all jobs. Default: the event's type. */
   readonly jobName?: string;
-  /** How often a worker tries a job. */
+  /** How many attempts a worker makes per job. */
   readonly attempts?: number;
   readonly removeOnComplete?: Removal;
   readonly removeOnFail?: Removal;
@@ -53,7 +51,7 @@ export interface BullmqSettings {
   readonly requestTimeoutMs: number;
 }
 
-/** Below the engine's publish timeout of 5 s, so that the server's silence is told with its reason. */
+/** Below the engine's publish timeout of 5 s, so that a timeout is reported with its reason. */
 const REQUEST_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 
@@ -62,11 +60,13 @@ export function bullmqSettings(options: BullmqPublisherOptions): BullmqSettings 
   const { attempts = 1, database = 0, name = "bullmq", prefix = "bull", queue = null } = options;
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(options.hosts[0] ?? "") ?? [];
   const host = bracketed ?? plain;
-  if (host === undefined || options.hosts.length !== 1) throw invalid("hosts must hold one of the form host:port");
+  if (host === undefined || options.hosts.length !== 1)
+    throw invalid("hosts must have exactly one entry of the form host:port");
   const fault = queue === null ? null : queueFault(queue);
   if (fault !== null) throw invalid(`queue: ${fault}`);
-  if (!Number.isInteger(attempts) || attempts < 1) throw invalid("attempts must be a whole number from 1 on");
-  if (options.username !== undefined && options.password === undefined) throw invalid("username needs a password");
+  if (!Number.isInteger(attempts) || attempts < 1) throw invalid("attempts must be a whole number of at least 1");
+  if (options.username !== undefined && options.password === undefined)
+    throw invalid("username is set but password is not");
   return {
     name,
     host,
@@ -92,7 +92,7 @@ export function bullmqSettings(options: BullmqPublisherOptions): BullmqSettings 
 export function queueFault(queue: string): string | null {
   if (queue === "") return "the queue's name is empty";
   if (queue.includes(":")) return `the queue's name ${JSON.stringify(queue)} contains ":", which BullMQ forbids`;
-  return queue.isWellFormed() ? null : "the queue's name holds half a character";
+  return queue.isWellFormed() ? null : "the queue's name contains half a character (a lone surrogate)";
 }
 
 function invalid(what: string): RelayError {

@@ -5,7 +5,7 @@ import type { Headers, Message } from "../../core/event.ts";
 import type { BullmqSettings } from "./bullmq-config.ts";
 import { queueFault } from "./bullmq-config.ts";
 
-/** What a worker finds in `job.data`. `Buffer.from(payload, encoding)` are the payload's bytes. */
+/** The `job.data` of an event. `Buffer.from(payload, encoding)` restores the payload's bytes. */
 export interface BullmqEvent {
   readonly id: string;
   readonly type: string;
@@ -21,6 +21,7 @@ interface BulkJob {
   readonly opts: BulkJobOptions;
 }
 
+/** The job of a message. */
 export function jobOf(message: Message, { jobName, jobOptions }: BullmqSettings): BulkJob {
   const { event, headers, key, payload } = message;
   const encoding = isUtf8(payload) ? "utf8" : "base64";
@@ -28,7 +29,10 @@ export function jobOf(message: Message, { jobName, jobOptions }: BullmqSettings)
   return { name: jobName ?? event.type, data, opts: { ...jobOptions, jobId: jobIdOf(message) } };
 }
 
-/** BullMQ forbids colons and whole numbers. Two messages never share an id: the percent sign is written anew too. */
+/**
+ * The job id of a message. BullMQ forbids colons and integers as ids. The percent sign is escaped, too, so that two
+ * messages never share an id.
+ */
 export function jobIdOf(message: Message): string {
   return dedupeId(message).replaceAll(/[%:]/g, (sign) => (sign === ":" ? "%3A" : "%25"));
 }
@@ -37,6 +41,6 @@ export function jobIdOf(message: Message): string {
 export function faultOf({ event, topic }: Message, { queue }: BullmqSettings): string | null {
   const fault = queue === null ? queueFault(topic) : null;
   if (fault !== null) return fault;
-  if (!event.id.isWellFormed()) return "the event's id holds half a character";
-  return event.type.isWellFormed() ? null : "the event's type holds half a character";
+  if (!event.id.isWellFormed()) return "the event's id contains half a character (a lone surrogate)";
+  return event.type.isWellFormed() ? null : "the event's type contains half a character (a lone surrogate)";
 }

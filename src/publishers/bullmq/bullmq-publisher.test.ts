@@ -127,7 +127,7 @@ test("F4 a full Redis is the destination's failure, a queue's key of another typ
   assert.equal(free?.kind, "delivered");
 });
 
-test("A20 wrong settings and lost connections are told by name, and show no password", async () => {
+test("A20 wrong settings and lost connections are reported by name, without the password", async () => {
   const hosts = ["localhost:1"];
   for (const options of [{ hosts: [] }, { hosts, queue: "a:b" }, { hosts, attempts: 0 }, { hosts, username: "u" }]) {
     assert.throws(
@@ -141,4 +141,25 @@ test("A20 wrong settings and lost connections are told by name, and show no pass
   assert.equal(outcomeOf("READONLY no", "q").kind, "retry");
   const [down] = await publishAll({ hosts: ["127.0.0.1:1"] }, [message("1", "t")]);
   assert.ok(down?.kind === "retry" && down.scope === "destination" && /127\.0\.0\.1:1/.test(down.reason));
+});
+
+test("A17 an examination names a wrong password as a publish does, and a server that would delete jobs", async () => {
+  await using _ = {
+    redis: new Redis(server.url),
+    async [Symbol.asyncDispose]() {
+      await this.redis.config("SET", "maxmemory-policy", "noeviction");
+      this.redis.disconnect();
+    },
+  };
+  await _.redis.call("ACL", "SETUSER", "relay", "on", ">right", "~*", "+@all");
+  const login = { username: "relay", password: "wrong" };
+  const [refused] = await publishAll(login, [message("a", "nowhere")]);
+  const examined = async (options: Partial<BullmqPublisherOptions>) => {
+    const publisher = bullmqPublisher({ hosts: [`127.0.0.1:${server.port}`], ...options });
+    return await publisher.examine?.(AbortSignal.timeout(30_000)).finally(() => publisher.close());
+  };
+  assert.ok(refused?.kind === "retry" && /WRONGPASS/.test(refused.reason), JSON.stringify(refused));
+  assert.deepEqual(await examined(login), [{ severity: "error", reason: refused.reason }]);
+  await _.redis.config("SET", "maxmemory-policy", "allkeys-lru");
+  assert.match((await examined({}))?.[0]?.reason ?? "", /maxmemory-policy is allkeys-lru/);
 });

@@ -1,11 +1,14 @@
+import { unreachable } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
-import { LinkPool } from "../../core/link-pool.ts";
-import { delivered, rejected, retry } from "../../core/outcome.ts";
+import { LinkPool, publishOverLink } from "../../core/link-pool.ts";
+import { delivered, rejected } from "../../core/outcome.ts";
+import { answerIn } from "../../core/redis-errors.ts";
+import { examineRedisServer } from "../../core/redis-link.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import { BullmqLink, loadBullmq } from "./bullmq-client.ts";
 import { type BullmqPublisherOptions, type BullmqSettings, bullmqSettings } from "./bullmq-config.ts";
-import { answerIn, connectionReason, outcomeOf } from "./bullmq-errors.ts";
+import { connectionReason, outcomeOf } from "./bullmq-errors.ts";
 import { faultOf, jobOf } from "./bullmq-job.ts";
 
 export type { BullmqPublisherOptions, BullmqTls, Removal } from "./bullmq-config.ts";
@@ -17,52 +20,25 @@ export function bullmqPublisher(options: BullmqPublisherOptions): Publisher {
   let pool: Promise<LinkPool<BullmqLink>> | null = null;
   return {
     name: settings.name,
-    // A bulk is a pipeline: a job that Redis refuses does not keep the later ones out.
+    // `addBulk` is a pipeline: if Redis refuses a job, the later ones are still added.
     capabilities: { keyOrderInBatch: false, deduplicates: true },
     async publish(batch, report, signal) {
       if (batch.length === 0) return;
       pool ??= loadBullmq().then((library) => new LinkPool(() => new BullmqLink(library, settings)));
-      await publish(settings, await pool, batch, report, signal);
+      await publishOverLink(await pool, { ...settings, report, signal }, (link, reportOutcome) =>
+        deliver(settings, link, batch, reportOutcome),
+      );
+    },
+    async examine(signal) {
+      const link = new BullmqLink(await loadBullmq(), settings);
+      const where = `Redis at ${settings.host}:${settings.port}`;
+      const reasonOf = (error: unknown) => connectionReason(settings, error);
+      return await examineRedisServer(link, { ...settings, where, reasonOf }, signal);
     },
     async close() {
       await (await pool?.catch(() => null))?.close();
     },
   };
-}
-
-async function publish(
-  settings: BullmqSettings,
-  pool: LinkPool<BullmqLink>,
-  batch: readonly Message[],
-  report: Report,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name, requestTimeoutMs } = settings;
-  const link = await pool.take(signal);
-  if (link === null) throw unknown(`the publish to "${name}" was given up.`);
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  // Nobody may be waiting for it at the moment it rejects.
-  ended.catch(() => {});
-  let isOver = false;
-  const giveUp = (what: string) => {
-    isOver = true;
-    link.destroy();
-    reject(unknown(what));
-  };
-  const abort = () => giveUp(`the publish to "${name}" was given up.`);
-  const timer = setTimeout(() => giveUp(`"${name}" did not answer within ${requestTimeoutMs} ms.`), requestTimeoutMs);
-  signal.addEventListener("abort", abort, { once: true });
-  const tell: Report = (index, outcome) => {
-    if (!isOver) report(index, outcome);
-  };
-  try {
-    await Promise.race([deliver(settings, link, batch, tell), ended]);
-  } finally {
-    isOver = true;
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
-    pool.giveBack(link);
-  }
 }
 
 /** Rejects with PUBLISH_UNKNOWN when some messages got no answer; those are not reported. */
@@ -84,11 +60,11 @@ async function deliver(
   try {
     await link.open();
   } catch (error) {
-    const outcome = retry(connectionReason(settings, error), { scope: "destination", error });
+    const outcome = unreachable(connectionReason(settings, error), error);
     for (const index of [...queues.values()].flat()) report(index, outcome);
     return;
   }
-  let silence: string | null = null;
+  let unanswered: string | null = null;
   const add = async ([queue, indexes]: readonly [string, readonly number[]]) => {
     try {
       await link.addBulk(
@@ -99,14 +75,10 @@ async function deliver(
     } catch (error) {
       const said = answerIn(error);
       if (said === null)
-        silence ??= `queue "${queue}": not answered: ${connectionReason(settings, link.explained(error))}`;
+        unanswered ??= `queue "${queue}": sent, but no response: ${connectionReason(settings, link.explained(error))}`;
       else for (const index of indexes) report(index, outcomeOf(said, queue));
     }
   };
   await Promise.all([...queues].map(add));
-  if (silence !== null) throw unknown(`${silence}.`);
-}
-
-function unknown(what: string): RelayError {
-  return new RelayError("PUBLISH_UNKNOWN", what);
+  if (unanswered !== null) throw new RelayError("PUBLISH_UNKNOWN", `${unanswered}.`);
 }

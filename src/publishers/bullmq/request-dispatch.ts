@@ -1,31 +1,34 @@
 import { RelayError } from "../../core/errors.ts";
+import { answerIn } from "../../core/redis-errors.ts";
 import type { Dispatched, RequestBatch, RequestGroup, RequestJob, RequestLease } from "../../ports/request-queue.ts";
 import { dispatchedKey } from "../../requests/request-names.ts";
 import type { BullmqLink, Transaction } from "./bullmq-client.ts";
-import { answerIn } from "./bullmq-errors.ts";
 import { groupKeys } from "./request-keys.ts";
 import { MARK } from "./request-scripts.ts";
 
-/** Somebody may touch what was looked at: a relay that was fenced meanwhile, a marker that expired, a worker's own jobs. */
+/**
+ * Watched keys may change concurrently: by a relay that was just fenced, an expired marker, or jobs added by a worker.
+ */
 const TRIES = 5;
 
-/** What a job is added with, besides its id. Retries are events of their own and no business of BullMQ's. */
+/** The options of a job. BullMQ makes no retries: a retry is an event of its own. */
 interface RequestJobOptions {
   readonly removeOnComplete: boolean | number;
   readonly removeOnFail: boolean | number;
 }
 
 /**
- * Markers are looked at, jobs added, markers set and the position moved in one transaction, which Redis drops when
- * anybody touched lease, position or turns since the look, as whoever sets a marker does. So a job and its marker are
- * there together or not at all, whoever crashes, and however late somebody wakes up. Without a lease it is a person's wish, and no position moves.
+ * Reads the markers, then adds the jobs, sets their markers and moves the position in one transaction. Redis drops it
+ * if lease, position or lease count changed since the read, and every writer of a marker changes one of them. So a job
+ * and its marker exist together or not at all, even if a process crashes or a former owner wakes up late. Without a
+ * lease an operator dispatches, and the position does not move.
  */
 export async function dispatch(
   link: BullmqLink,
   group: RequestGroup,
   lease: RequestLease | null,
   batch: RequestBatch,
-  { sent, ...options }: RequestJobOptions & Pick<Trial, "sent">,
+  { sent, ...options }: RequestJobOptions & Pick<Attempt, "sent">,
 ): Promise<Dispatched> {
   const known = new Set<string>();
   const added = new Set<string>();
@@ -39,19 +42,22 @@ export async function dispatch(
       // The same event twice in one batch is one job.
       return { isNew: batch.jobs.map(({ eventId }) => added.delete(eventId)), deadCount };
     }
-    // Somebody else added these, or a script stopped halfway.
+    // Another client added these jobs, or a script stopped halfway.
     for (const id of missing) if (await link.hasJob(group.queue, id)) known.add(id);
   }
-  throw new RelayError("PUBLISH_FAILED", `queue "${group.queue}": somebody else keeps changing what is dispatched.`);
+  throw new RelayError(
+    "PUBLISH_FAILED",
+    `queue "${group.queue}": another client changed the markers during ${TRIES} attempts in a row.`,
+  );
 }
 
 type Results = NonNullable<Awaited<ReturnType<Transaction["exec"]>>> & { ids: readonly string[] };
 
-interface Trial {
+interface Attempt {
   readonly options: RequestJobOptions;
-  /** Jobs that are there without a marker. */
+  /** Jobs that exist without a marker. */
   readonly known: ReadonlySet<string>;
-  /** Called once Redis has it to do. */
+  /** Called once the commands are sent to Redis. */
   readonly sent?: (() => void) | undefined;
 }
 
@@ -61,16 +67,19 @@ async function tryOnce(
   group: RequestGroup,
   lease: RequestLease | null,
   batch: RequestBatch,
-  { known, options, sent }: Trial,
+  { known, options, sent }: Attempt,
 ): Promise<Results | null> {
   const keys = groupKeys(group);
   const markers = batch.jobs.map(({ eventId, tenant }) => dispatchedKey(group, tenant, eventId));
-  // Whoever sets a marker touches one of the three: to watch every marker would cost their square.
-  const [token, position, turns, ...marked] = await link.watch([keys.lease, keys.position, keys.turns], markers);
-  if (lease !== null) requireTurn({ token, position, turns }, group, lease, batch);
+  // Every writer of a marker changes one of these three keys. Watching each marker would cost quadratic time.
+  const [token, position, leaseCount, ...marked] = await link.watch(
+    [keys.lease, keys.position, keys.leaseCount],
+    markers,
+  );
+  if (lease !== null) requireLease({ token, position, leaseCount }, group, lease, batch);
   const isDone = new Set(batch.jobs.flatMap(({ eventId }, index) => (marked[index] ? [eventId] : [])));
   const transaction = await link.transaction(group.queue);
-  if (lease === null && turns) transaction.set(keys.turns, turns, "XX");
+  if (lease === null && leaseCount) transaction.set(keys.leaseCount, leaseCount, "XX");
   const jobs: ReturnType<typeof bullmqJob>[] = [];
   const own: string[] = [];
   for (const [index, job] of batch.jobs.entries()) {
@@ -83,10 +92,7 @@ async function tryOnce(
     jobs.push(bullmqJob(group, job, options));
     own.push(markers[index]!);
   }
-  const delayed = jobs.filter(({ opts }) => "delay" in opts);
-  for (const job of delayed) await link.addJob(transaction, group.queue, job);
-  const others = delayed.length === 0 ? jobs : jobs.filter(({ opts }) => !("delay" in opts));
-  await link.addAlike(transaction, group.queue, others);
+  await link.addToTransaction(transaction, group.queue, jobs);
   const ids = jobs.map(({ id }) => id);
   for (const dead of batch.dead) transaction.call("HSET", keys.dead, dead.eventId, JSON.stringify(dead));
   transaction.hlen(keys.dead);
@@ -106,21 +112,21 @@ async function tryOnce(
   return results === null ? null : Object.assign(results, { ids });
 }
 
-interface Looked {
+interface Watched {
   readonly token: string | null | undefined;
   readonly position: string | null | undefined;
-  readonly turns: string | null | undefined;
+  readonly leaseCount: string | null | undefined;
 }
 
-function requireTurn(
-  { position, token, turns }: Looked,
+function requireLease(
+  { position, token, leaseCount }: Watched,
   group: RequestGroup,
   lease: RequestLease,
   batch: RequestBatch,
 ) {
   const name = `${group.context}.${group.aggregate}`;
-  const isGone = !turns || (!position && batch.after !== null);
-  if (isGone) throw new RelayError("QUEUE_FORGOT", `Redis knows nothing of ${name} any more, which it did before.`);
+  const isGone = !leaseCount || (!position && batch.after !== null);
+  if (isGone) throw new RelayError("QUEUE_FORGOT", `Redis has lost the position of ${name}, which it had before.`);
   if (token !== lease.token) {
     throw new RelayError("FENCED", `Another relay dispatches for ${name} now, or the lease ran out.`);
   }
@@ -145,7 +151,7 @@ function bullmqJob(
   };
 }
 
-/** Throws what Redis said of any of the commands. */
+/** Returns the ids of jobs that were not added. Throws the first error of the commands. */
 function missingOf(results: Results, { queue }: RequestGroup): readonly string[] {
   for (const [error] of results) {
     if (error === null) continue;

@@ -1,18 +1,19 @@
 import type { RequestGroup } from "../../ports/request-queue.ts";
 import { checkpointName } from "../../requests/request-names.ts";
 
-/** What a group keeps in Redis besides its markers. */
+/** The keys of a group besides its markers. */
 interface GroupKeys {
   readonly position: string;
-  /** Whose turn it is; gone when nobody renews it. */
+  /** The token of the current owner; it expires unless renewed. */
   readonly lease: string;
-  /** Rises with every turn and never goes: without it Redis has forgotten everything. */
-  readonly turns: string;
-  /** By event id. */
+  /** Rises with every lease and never expires: if it is missing, Redis has lost its data. */
+  readonly leaseCount: string;
+  /** The dead events by id. */
   readonly dead: string;
 }
 
+/** The keys of a group. */
 export function groupKeys(group: RequestGroup): GroupKeys {
   const position = checkpointName(group);
-  return { position, lease: `${position}:lease`, turns: `${position}:turns`, dead: `${position}:dead` };
+  return { position, lease: `${position}:lease`, leaseCount: `${position}:turns`, dead: `${position}:dead` };
 }

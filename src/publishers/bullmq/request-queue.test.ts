@@ -114,7 +114,7 @@ test("E4 a job that cannot be added leaves neither marker nor checkpoint, and is
   assert.deepEqual((await queue.dispatch(group, mine, batchOf(null, "1", [id]))).isNew, [true]);
 });
 
-test("E4 a job that somebody else added under the event's id, done or not, is marked and not added again", async () => {
+test("E4 a job that another client added under the event's id, done or not, is marked and not added again", async () => {
   const [waiting, half] = [randomUUID(), randomUUID()];
   const bull = new Queue(group.queue, { connection: { host: "127.0.0.1", port: server.port } });
   await bull.add("execute-request", { tenant: "core", requestId: "r" }, { jobId: waiting });
@@ -143,7 +143,7 @@ test("E4 a full Redis takes nothing of a batch, and the reason says so", async (
   assert.deepEqual([(await jobs()).length, await redis.get("payment.payout.relay.checkpoint")], [0, null]);
 });
 
-test("E4 E9 whoever lost its lease dispatches nothing any more, however late it wakes", async () => {
+test("E4 E9 a relay that lost its lease dispatches nothing, however late it wakes", async () => {
   const zombie = await lease("zombie");
   assert.equal(await queue.acquire(group, "other", LEASE_MS), null);
   await redis.del("payment.payout.relay.checkpoint:lease");
@@ -157,7 +157,7 @@ test("E4 E9 whoever lost its lease dispatches nothing any more, however late it 
   assert.equal((await jobs()).length, 1);
 });
 
-test("E5 a Redis that forgot its last writes is read again from what it remembers; one that forgot all is told", async () => {
+test("E5 after Redis lost its last writes, the log is read again from its position; after it lost all data, that is reported", async () => {
   const mine = await lease();
   await queue.dispatch(group, mine, batchOf(null, "1", [randomUUID()]));
   await queue.dispatch(group, mine, batchOf("1", "2", [randomUUID()]));
@@ -192,7 +192,7 @@ test("E3 what cannot become a job is kept by its event's id with the reason, and
   assert.deepEqual(JSON.parse((await redis.hget("payment.payout.relay.checkpoint:dead", dead.eventId))!), dead);
 });
 
-test("E4 killed and back, Redis has job, marker and checkpoint of a batch together; nobody knows before", async () => {
+test("E4 killed and back, Redis has job, marker and checkpoint of a batch together; nothing is visible before", async () => {
   const mine = await lease();
   await queue.dispatch(group, mine, batchOf(null, "1", [randomUUID()]));
   await server.kill();

@@ -1,24 +1,25 @@
 import { RelayError } from "../../core/errors.ts";
 import { LinkPool } from "../../core/link-pool.ts";
+import { answerIn } from "../../core/redis-errors.ts";
 import type { RequestBatch, RequestGroup, RequestLease, RequestQueue } from "../../ports/request-queue.ts";
 import { RELEASE, RENEW } from "../../requests/lease-scripts.ts";
 import { BullmqLink, loadBullmq } from "./bullmq-client.ts";
 import { type BullmqPublisherOptions, type BullmqSettings, bullmqSettings } from "./bullmq-config.ts";
-import { answerIn, connectionReason } from "./bullmq-errors.ts";
+import { connectionReason } from "./bullmq-errors.ts";
 import { dispatch } from "./request-dispatch.ts";
 import { groupKeys } from "./request-keys.ts";
 import { ACQUIRE } from "./request-scripts.ts";
 import { deadRequests, discard, memoryFaults, seek, standing } from "./request-standing.ts";
 
-/** References to requests as jobs of BullMQ, with markers, leases and positions in the same Redis. */
+/** A queue of request references in BullMQ, with markers, leases and positions in the same Redis. */
 export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueue {
   const settings = bullmqSettings(options);
   const { removeOnComplete, removeOnFail } = settings.jobOptions;
   const links = new Links(settings);
   return {
     async acquire(group, owner, leaseMs) {
-      const { lease, position, turns } = groupKeys(group);
-      const won = await links.use(({ client }) => client.eval(ACQUIRE, 3, lease, turns, position, owner, leaseMs));
+      const { lease, leaseCount, position } = groupKeys(group);
+      const won = await links.use(({ client }) => client.eval(ACQUIRE, 3, lease, leaseCount, position, owner, leaseMs));
       if (won === null) return null;
       const [token, stored] = won as [string, string | null];
       return { token, position: stored ?? null };
@@ -27,7 +28,10 @@ export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueu
     async renew(group, { token }, leaseMs) {
       const { lease } = groupKeys(group);
       if ((await links.use(({ client }) => client.eval(RENEW, 1, lease, token, leaseMs))) === 1) return;
-      throw new RelayError("FENCED", `The lease of ${group.context}.${group.aggregate} ran out, or was taken.`);
+      throw new RelayError(
+        "FENCED",
+        `The lease of ${group.context}.${group.aggregate} expired, or another relay took it.`,
+      );
     },
     async release(group, { token }) {
       await links.use(({ client }) => client.eval(RELEASE, 1, groupKeys(group).lease, token));
@@ -55,7 +59,7 @@ export function bullmqRequestQueue(options: BullmqPublisherOptions): RequestQueu
   };
 }
 
-/** Connections, each used for one thing at a time: what one of them watches must not be another's business. */
+/** Connections, each used by one call at a time, because WATCH applies to a whole connection. */
 class Links {
   readonly #settings: BullmqSettings;
   readonly #closed = new AbortController();
@@ -65,22 +69,23 @@ class Links {
     this.#settings = settings;
   }
 
-  /** Errors come out as RelayErrors. Without an answer in time the connection is destroyed. */
+  /** Translates errors to RelayError. Destroys the connection if there is no answer in time. */
   async use<T>(work: (link: BullmqLink) => Promise<T>): Promise<T> {
     const { requestTimeoutMs } = this.#settings;
     this.#pool ??= loadBullmq().then((library) => new LinkPool(() => new BullmqLink(library, this.#settings)));
     const pool = await this.#pool;
     const link = await pool.take(this.#closed.signal);
     if (link === null) throw new RelayError("DESTINATION_UNREACHABLE", "The queue was closed.");
-    const { promise: silence, reject } = Promise.withResolvers<never>();
+    const { promise: timedOut, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       link.destroy();
       reject(new Error(`no answer within ${requestTimeoutMs} ms`));
     }, requestTimeoutMs);
     try {
-      return await Promise.race([link.open().then(() => work(link)), silence]);
+      return await Promise.race([link.open().then(() => work(link)), timedOut]);
     } catch (error) {
-      // Nobody knows what it still watches, what it was given, or which scripts it takes for loaded.
+      // The connection's watched keys, queued commands and loaded scripts are unknown after an error, so it is not
+      // reused.
       link.destroy();
       throw this.#explained(link, error);
     } finally {
@@ -97,7 +102,7 @@ class Links {
   #explained(link: BullmqLink, error: unknown): RelayError {
     if (error instanceof RelayError) return error;
     const said = answerIn(error);
-    // A transaction is refused as a whole for what was said of one of its commands.
+    // A refused transaction has the error of the command at fault in `previousErrors`.
     const [first] = (error as { readonly previousErrors?: readonly Error[] }).previousErrors ?? [];
     const reason = connectionReason(this.#settings, said === null ? link.explained(error) : (first ?? error));
     return new RelayError("DESTINATION_UNREACHABLE", reason, { cause: error });

@@ -1,5 +1,6 @@
 /**
- * KEYS lease, turns, position. ARGV owner, ms. Nothing while somebody has the lease, else the token and the position.
+ * KEYS lease, lease count, position. ARGV owner, ms. Returns nothing while another owner holds the lease, else the
+ * token and the position.
  */
 export const ACQUIRE = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return false end
@@ -10,10 +11,11 @@ return { token, redis.call('GET', KEYS[3]) }
 `;
 
 /**
- * KEYS position, the queue's lists wait and paused, its set delayed, then the marker of each job. ARGV the markers' life
- * in ms, the new position, then the id of each job. A transaction of Redis goes on behind a command that failed, and
- * BullMQ may have stopped halfway: so a marker is set only for a job that workers will find, which is at the heads of
- * the lists since nothing can have come between. The position is moved when all are there, unless it is empty. Returns those that are not.
+ * KEYS position, the queue's lists wait and paused, its set delayed, then the marker of each job. ARGV the markers'
+ * lifetime in ms, the new position, then the id of each job. A Redis transaction continues after a failed command, and
+ * BullMQ's script may have stopped halfway. So a marker is set only for a job that workers will find: it is at the head
+ * of a list, since nothing can come in between. Moves the position, unless it is empty, when all jobs exist. Returns
+ * the ids of missing jobs.
  */
 export const MARK = `
 local count = #KEYS - 4

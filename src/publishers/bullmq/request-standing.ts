@@ -1,10 +1,12 @@
 import type { Redis } from "ioredis";
+import { infoOf } from "../../core/redis-info.ts";
 import type { DeadRequest, RequestGroup, RequestStanding } from "../../ports/request-queue.ts";
 import type { BullmqLink } from "./bullmq-client.ts";
 import { groupKeys } from "./request-keys.ts";
 
 const SCAN_COUNT = 500;
 
+/** The state of a group. */
 export async function standing(link: BullmqLink, group: RequestGroup): Promise<RequestStanding> {
   const { dead, lease, position } = groupKeys(group);
   const { client } = link;
@@ -13,16 +15,17 @@ export async function standing(link: BullmqLink, group: RequestGroup): Promise<R
     client.hlen(dead),
     link.jobCounts(group.queue),
   ]);
-  // A token is the owner and the number of the turn.
+  // A token is the owner and the lease count.
   return { position: place ?? null, holder: token?.replace(/:\d+$/, "") ?? null, dead: count, jobs };
 }
 
-/** Whoever dispatches at this moment finds its lease gone, takes it again, and reads on from the new position. */
+/** Sets the position. A running relay loses its lease, acquires it again, and continues from the new position. */
 export async function seek(client: Redis, group: RequestGroup, position: string): Promise<void> {
   const keys = groupKeys(group);
-  await client.multi().set(keys.position, position).incr(keys.turns).del(keys.lease).exec();
+  await client.multi().set(keys.position, position).incr(keys.leaseCount).del(keys.lease).exec();
 }
 
+/** Dead events, at most `max`, in no order. */
 export async function deadRequests(client: Redis, group: RequestGroup, max: number): Promise<readonly DeadRequest[]> {
   const found: DeadRequest[] = [];
   let cursor = "0";
@@ -34,6 +37,7 @@ export async function deadRequests(client: Redis, group: RequestGroup, max: numb
   return found.slice(0, max);
 }
 
+/** Deletes dead events; returns how many there were. */
 export async function discard(client: Redis, group: RequestGroup, eventIds: readonly string[]): Promise<number> {
   return eventIds.length === 0 ? 0 : await client.hdel(groupKeys(group).dead, ...eventIds);
 }
@@ -43,18 +47,17 @@ interface MemoryFault {
   readonly fix: string;
 }
 
-/** By INFO, which managed servers answer too. */
+/** Settings by which Redis can lose jobs, markers or checkpoints. */
 export async function memoryFaults(client: Redis): Promise<readonly MemoryFault[]> {
   const info = await client.info("everything");
-  const setting = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
-  const policy = setting("maxmemory_policy");
+  const policy = infoOf(info, "maxmemory_policy");
   const isEvicting = policy !== undefined && policy !== "noeviction";
   return [
-    ...(setting("aof_enabled") === "0"
-      ? [{ what: "a restart of Redis forgets jobs, markers and checkpoints", fix: "appendonly yes" }]
+    ...(infoOf(info, "aof_enabled") === "0"
+      ? [{ what: "Redis loses jobs, markers and checkpoints when it restarts", fix: "appendonly yes" }]
       : []),
     ...(isEvicting
-      ? [{ what: `Redis throws jobs away when it is full (${policy})`, fix: "maxmemory-policy noeviction" }]
+      ? [{ what: `Redis evicts jobs when its memory is full (${policy})`, fix: "maxmemory-policy noeviction" }]
       : []),
   ];
 }

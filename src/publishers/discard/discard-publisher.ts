@@ -1,7 +1,7 @@
 import { delivered } from "../../core/outcome.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 
-/** Takes everything and keeps nothing: the end of a route for events that nobody shall get. */
+/** Accepts every event and drops it, for routes whose events must not be delivered. */
 export function discardPublisher({ name = "discard" }: { readonly name?: string } = {}): Publisher {
   return {
     name,

@@ -6,18 +6,19 @@ import type { Scope } from "../../core/outcome.ts";
 import { isHeaderName, isHeaderValue } from "./http-headers.ts";
 import { secretKey } from "./http-signature.ts";
 
-/** An address that depends on the event. */
+/** A target whose address depends on the event. */
 export interface HttpTarget {
-  /** The whole address. What it throws says what the event lacks: such an event is rejected. */
+  /** Returns the whole address. If it throws, the event is rejected with the error's message. */
   readonly of: (message: Message) => string;
-  /** What all of its addresses begin with, written by a person; null: events name the host, so each one is checked. */
+  /** The configured origin of all addresses; null: events name the host, so each host is checked. */
   readonly origin: string | null;
-  /** How far a failure of an address reaches: to the events of one topic, or to this event alone. */
+  /** Which events share an address, and so its failures: those of one topic, or only this event. */
   readonly scope: Scope;
 }
 
+/** TLS settings. */
 export interface HttpTls {
-  /** The certificates to trust, in PEM; those of the system by default. */
+  /** The trusted certificates, in PEM. Default: the system's. */
   readonly ca?: string;
   /** The relay's own certificate and its key, for receivers that ask for one. */
   readonly cert?: string;
@@ -25,33 +26,38 @@ export interface HttpTls {
   readonly passphrase?: string;
 }
 
+/** Options of `httpPublisher`. */
 export interface HttpPublisherOptions {
   readonly name?: string;
   readonly url: string | HttpTarget;
   readonly method?: "POST" | "PUT" | "PATCH";
-  /** Sent with every request, such as `authorization`. An event cannot change them. */
+  /** Headers of every request, such as `authorization`. An event cannot override them. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** `whsec_` and base64 each; with several a request bears one signature of each. */
+  /** Each `whsec_` and base64. With several, a request has one signature for each. */
   readonly signingSecrets?: readonly string[];
-  /** Requests to one host at a time, each on a connection of its own. */
+  /** The maximum number of concurrent requests per host, each on its own connection. */
   readonly concurrency?: number;
-  /** For one request, with its connection and its answer. */
+  /** The timeout of one request, including its connection and response. */
   readonly requestTimeoutMs?: number;
-  /** A publish begins no further request after this time; what is left comes again in another. */
+  /** A publish starts no request after this time; the rest is published again later. */
   readonly sendMs?: number;
-  /** The longest pause that a receiver can ask for. */
+  /** The longest pause that a receiver can request by Retry-After. */
   readonly retryAfterMsMax?: number;
-  /** Where events name the host: which ones they may name, `*.example.org` for all below. */
+  /** If events name the host: the allowed hosts; `*.example.org` allows all subdomains. */
   readonly allowedHosts?: readonly string[];
-  /** Where events name the host: also private and loopback addresses. */
+  /** If events name the host: also allow private and loopback addresses. */
   readonly allowPrivate?: boolean;
   readonly tls?: HttpTls;
-  /** Finds the addresses of a host; the system's by default. */
+  /**
+   * Removes sensitive text from a response before it becomes the reason of a failure. Known secrets are always removed.
+   */
+  readonly hideAnswer?: (text: string) => string;
+  /** Resolves host names. Default: the system's resolver. */
   readonly lookup?: LookupFunction;
   readonly clock?: Clock;
 }
 
-/** An address taken apart, once for all requests to it. */
+/** A parsed address. */
 export interface HttpPlace {
   readonly origin: string;
   readonly path: string;
@@ -61,7 +67,7 @@ export function placeOf({ origin, pathname, search }: URL): HttpPlace {
   return { origin, path: `${pathname}${search}` };
 }
 
-/** The same with everything decided and checked. */
+/** The options with every default filled in and checked. */
 export interface HttpSettings
   extends Required<
     Omit<HttpPublisherOptions, "headers" | "signingSecrets" | "tls" | "lookup" | "url" | "allowedHosts">
@@ -79,7 +85,7 @@ const METHODS = ["POST", "PUT", "PATCH"];
 
 export function httpSettings(options: HttpPublisherOptions): HttpSettings {
   const { method = "POST", name = "http", signingSecrets = [], url } = options;
-  if (!METHODS.includes(method)) throw invalid(name, `cannot send by ${method}: write ${METHODS.join(", ")}`);
+  if (!METHODS.includes(method)) throw invalid(name, `has the method ${method}: write one of ${METHODS.join(", ")}`);
   requireBoundedHosts(name, options);
   return {
     name,
@@ -88,7 +94,7 @@ export function httpSettings(options: HttpPublisherOptions): HttpSettings {
     headers: configuredHeaders(name, options.headers ?? {}),
     signingKeys: signingSecrets.map((secret) => {
       const key = secretKey(secret);
-      if (typeof key === "string") throw invalid(name, `has a signing secret that is none: ${key}`);
+      if (typeof key === "string") throw invalid(name, `has an invalid signing secret: ${key}`);
       return key;
     }),
     concurrency: within(name, "concurrency", options.concurrency ?? 32, 1, 1_000),
@@ -98,15 +104,19 @@ export function httpSettings(options: HttpPublisherOptions): HttpSettings {
     allowedHosts: options.allowedHosts?.map((host) => host.toLowerCase()) ?? null,
     allowPrivate: options.allowPrivate ?? false,
     tls: options.tls ?? {},
+    hideAnswer: options.hideAnswer ?? ((text) => text),
     lookup: options.lookup ?? null,
     clock: options.clock ?? systemClock,
   };
 }
 
-/** Headers that give nothing away, whoever reads them. */
+/** Headers that are never secret. */
 const HARMLESS = /^(?:content-type|user-agent|accept(?:-.+)?)$/i;
 
-/** Whoever can write an event could have every credential sent to a host of his own. A signature gives no secret away. */
+/**
+ * Otherwise anyone who can write an event could have the credentials sent to their own host. A signature reveals no
+ * secret.
+ */
 function requireBoundedHosts(name: string, { allowedHosts, headers = {}, tls, url }: HttpPublisherOptions): void {
   if (typeof url === "string" || url.origin !== null || allowedHosts !== undefined) return;
   const header = Object.keys(headers).find((it) => !HARMLESS.test(it));
@@ -114,13 +124,13 @@ function requireBoundedHosts(name: string, { allowedHosts, headers = {}, tls, ur
   const what = header === undefined ? "the client certificate" : `the header ${header.toLowerCase()}`;
   throw invalid(
     name,
-    `sends ${what} with every request, and events name the host it goes to: list the hosts that may receive it (HTTP_ALLOWED_HOSTS)`,
+    `sends ${what} with every request, but events name the host: list the hosts that may receive it (HTTP_ALLOWED_HOSTS)`,
   );
 }
 
 function fixedPlace(name: string, written: string): HttpPlace {
   const url = URL.parse(written);
-  // The address is not shown: it may hold a password.
+  // The error does not show the address, which may contain a password.
   if (url === null || !/^https?:$/.test(url.protocol))
     throw invalid(name, "has no address of the form https://host/path");
   return placeOf(url);
@@ -136,7 +146,7 @@ function configuredHeaders(name: string, headers: Readonly<Record<string, string
 
 function within(name: string, what: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw invalid(name, `has ${what} ${value}: write a whole number from ${min} to ${max}`);
+  throw invalid(name, `has ${what} = ${value}: write a whole number from ${min} to ${max}`);
 }
 
 function invalid(name: string, what: string): RelayError {

@@ -6,8 +6,8 @@ import { outcomeOf } from "./http-errors.ts";
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 0);
 
 function sorted(status: number, headers: Readonly<Record<string, string>> = {}, scope: Scope = "destination") {
-  const answer = { kind: "answered", status, header: (name: string) => headers[name] } as const;
-  return outcomeOf(answer, { scope, shown: "https://host", wallMs: NOW, retryAfterMsMax: 900_000 });
+  const answer = { kind: "answered", status, header: (name: string) => headers[name], body: Buffer.alloc(0) } as const;
+  return outcomeOf(answer, { scope, shown: "https://host", wallMs: NOW, retryAfterMsMax: 900_000, said: "" });
 }
 
 function briefly(status: number, scope: Scope = "destination"): string {
@@ -20,7 +20,7 @@ function failed(code: string, wasSent: boolean, scope: Scope = "destination") {
   const error = Object.assign(new Error("oh"), { code });
   return outcomeOf(
     { kind: "failed", error, wasSent },
-    { scope, shown: "https://host", wallMs: NOW, retryAfterMsMax: 1 },
+    { scope, shown: "https://host", wallMs: NOW, retryAfterMsMax: 1, said: "" },
   );
 }
 
@@ -79,10 +79,10 @@ test("A20 a redirect names the host alone", () => {
 
 test("A4 errors of the connection have their reason in plain words, and no answer to what was sent is unknown", () => {
   for (const [code, words] of [
-    ["ECONNREFUSED", /nobody listens there/],
-    ["ENOTFOUND", /its name is not known/],
+    ["ECONNREFUSED", /nothing listens there/],
+    ["ENOTFOUND", /the host name is unknown/],
     ["CERT_HAS_EXPIRED", /certificate has expired/],
-    ["ERR_SSL_WRONG_VERSION_NUMBER", /does not speak TLS/],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", /may not speak TLS/],
     ["EODD", /oh \(EODD\)/],
   ] as const) {
     const outcome = failed(code, false) as { kind: string; scope: string; reason: string };

@@ -1,56 +1,72 @@
 import { STATUS_CODES } from "node:http";
+import { connectionCause } from "../../core/connection-cause.ts";
 import { reasonOf } from "../../core/errors.ts";
 import { delivered, type Outcome, rejected, retry, type Scope } from "../../core/outcome.ts";
 import { retryAfterMs } from "../../core/retry-after.ts";
 import { ForbiddenHost } from "./http-guard.ts";
 
-/** What came of one request. */
+/** The result of one request. */
 export type Answer =
-  | { readonly kind: "answered"; readonly status: number; readonly header: (name: string) => string | undefined }
-  /** `wasSent`: at least a part of the request may have arrived. */
+  | {
+      readonly kind: "answered";
+      readonly status: number;
+      readonly header: (name: string) => string | undefined;
+      /** The beginning of the body; empty after a success. */
+      readonly body: Buffer;
+    }
+  /** `wasSent`: the request, or a part of it, may have arrived. */
   | { readonly kind: "failed"; readonly error: Error; readonly wasSent: boolean };
 
-/** Nobody knows whether it arrived. */
+/** It is unknown whether the event arrived. */
 export const UNKNOWN = "unknown";
 
 interface Circumstances {
-  /** How far a failure of the address reaches. */
+  /** Which events a failure of the address affects. */
   readonly scope: Scope;
-  /** The address without what may be secret in it. */
+  /** The address without parts that may be secret. */
   readonly shown: string;
   readonly wallMs: number;
   readonly retryAfterMsMax: number;
+  /** The text of the refusal; empty if there is none. */
+  readonly said: string;
 }
 
 const TOKEN = "check the address, and the token or password in HTTP_HEADERS";
 const ADDRESS = "check the address";
 
-/** Not the event's fault: the address is wrong, or whoever is there cannot take anything now. */
-const OF_THE_ADDRESS: Readonly<Record<number, string>> = {
+/**
+ * Statuses that are not the event's fault: the address is wrong, or the receiver cannot accept any event now. Each with
+ * advice.
+ */
+const ADDRESS_ADVICE: Readonly<Record<number, string>> = {
   401: TOKEN,
-  402: "it wants to be paid",
+  402: "the receiver requires payment",
   403: TOKEN,
   404: ADDRESS,
   405: "check the address and HTTP_METHOD",
-  407: "a proxy wants a login",
-  408: "it did not get the request in time",
-  410: "nobody takes events there any more: check the address",
+  407: "a proxy requires a login",
+  408: "the receiver did not get the request in time",
+  410: "the endpoint no longer exists: check the address",
   421: ADDRESS,
-  425: "it wants the event later",
-  426: "it wants another protocol",
-  429: "it wants fewer requests",
-  502: "what is behind it does not answer",
-  503: "it cannot take anything now",
-  504: "what is behind it does not answer",
-  511: "a network wants a login",
+  425: "the receiver wants the event later",
+  426: "the receiver requires another protocol",
+  429: "the receiver limits the request rate",
+  502: "the server behind the gateway does not answer",
+  503: "the receiver is unavailable at present",
+  504: "the server behind the gateway does not answer",
+  511: "the network requires a login",
 };
 
-/** The event's own, and worth another try: it is being worked on, or something it needs is not there yet. */
+/** Statuses that concern only this event and may pass: it is being processed, or something it depends on is missing. */
 const AGAIN = new Set([409, 423, 424]);
 
-/** Sorts everything that can come of a request. */
+/** Maps the result of a request to an outcome. */
 export function outcomeOf(answer: Answer, circumstances: Circumstances): Outcome | typeof UNKNOWN {
-  return answer.kind === "failed" ? ofError(answer, circumstances) : ofStatus(answer, circumstances);
+  if (answer.kind === "failed") return ofError(answer, circumstances);
+  const outcome = ofStatus(answer, circumstances);
+  const { said } = circumstances;
+  if (said === "" || !("reason" in outcome)) return outcome;
+  return { ...outcome, reason: `${outcome.reason}; it said: ${said}`, commonReason: outcome.reason };
 }
 
 function ofStatus(answer: Extract<Answer, { kind: "answered" }>, circumstances: Circumstances): Outcome {
@@ -65,33 +81,19 @@ function ofStatus(answer: Extract<Answer, { kind: "answered" }>, circumstances: 
     const where = redirectedTo(answer.header("location"), shown);
     return retry(`${words}${where}; redirects are not followed, ${ADDRESS}`, { scope, errorType, ...wait });
   }
-  const advice = OF_THE_ADDRESS[status] ?? (status >= 520 && status <= 530 ? OF_THE_ADDRESS[502] : undefined);
+  const advice = ADDRESS_ADVICE[status] ?? (status >= 520 && status <= 530 ? ADDRESS_ADVICE[502] : undefined);
   if (advice !== undefined) return retry(`${words}: ${advice}`, { scope, errorType, ...wait });
   if (status >= 500 || AGAIN.has(status)) return retry(words, { errorType, ...wait });
-  return rejected(`${words}: it refuses this event`, { errorType });
+  return rejected(`${words}: the receiver rejects this event`, { errorType });
 }
 
-/** The host alone: the rest of a location may hold a token. */
+/** Shows only the host: the rest of a location may contain a token. */
 function redirectedTo(location: string | undefined, shown: string): string {
   const url = location === undefined ? null : URL.parse(location, shown);
   return url === null ? "" : ` to ${url.protocol}//${url.host}`;
 }
 
-const PLAIN_WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nobody listens there",
-  ENOTFOUND: "its name is not known",
-  EAI_AGAIN: "its name cannot be looked up now",
-  EHOSTUNREACH: "there is no way to it",
-  ENETUNREACH: "there is no way to it",
-  ETIMEDOUT: "it does not answer",
-  UND_ERR_CONNECT_TIMEOUT: "it takes no connection in time",
-  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
-  CERT_HAS_EXPIRED: "its certificate has expired",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "nobody we trust signed its certificate: HTTP_TLS_CA names whom to trust",
-  SELF_SIGNED_CERT_IN_CHAIN: "nobody we trust signed its certificate: HTTP_TLS_CA names whom to trust",
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "nobody we trust signed its certificate: HTTP_TLS_CA names whom to trust",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "nobody we trust signed its certificate: HTTP_TLS_CA names whom to trust",
-};
+const CHECKED = { address: "the address", trust: "HTTP_TLS_CA", identity: "HTTP_TLS_CERT and HTTP_TLS_KEY" };
 
 function ofError(
   { error, wasSent }: Extract<Answer, { kind: "failed" }>,
@@ -100,18 +102,17 @@ function ofError(
   if (error instanceof ForbiddenHost) return rejected(error.message, { errorType: "HOST_FORBIDDEN" });
   const code = codeOf(error);
   if (code === "UND_ERR_INVALID_ARG")
-    return rejected(`HTTP cannot carry the event: ${reasonOf(error, 300)}`, { error });
+    return rejected(`the event cannot be sent over HTTP: ${reasonOf(error, 300)}`, { error });
   if (error.name === "HTTPParserError") {
-    return retry(`${shown} does not answer in HTTP`, { scope, errorType: "HTTP_MALFORMED", error });
+    return retry(`${shown} does not speak HTTP: check the address`, { scope, errorType: "HTTP_MALFORMED", error });
   }
-  // Where the address is everybody's, the engine finds out whether it is this event that gets no answer.
+  // All events share this address, so the engine finds out whether only this event gets no answer.
   if (wasSent && scope === "destination") return UNKNOWN;
   if (wasSent) return retry(`${shown} gave no answer: ${reasonOf(error)}`, { scope, errorType: "NO_ANSWER", error });
-  const isTls = /^ERR_SSL_|^EPROTO$/.test(code);
-  const words = isTls ? "it does not speak TLS as we do" : (PLAIN_WORDS[code] ?? reasonOf(error, 300));
   const named = code === "" ? "" : ` (${code})`;
+  const words = connectionCause(error, CHECKED) ?? `${reasonOf(error, 300)}${named}`;
   const isOutside = true;
-  return retry(`${shown} cannot be reached: ${words}${named}`, { scope, errorType: "UNREACHABLE", isOutside, error });
+  return retry(`${shown} is unreachable: ${words}`, { scope, errorType: "UNREACHABLE", isOutside, error });
 }
 
 function codeOf(error: Error): string {

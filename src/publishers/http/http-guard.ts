@@ -1,12 +1,12 @@
 import { lookup as systemLookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 
-/** An event named a host that it may not reach. */
+/** An event named a host that it must not reach. */
 export class ForbiddenHost extends Error {}
 
 type Subnet = readonly [network: string, bits: number];
 
-/** Addresses of the relay's own surroundings, where services trust whoever can reach them. */
+/** Private networks, where services often trust every client that can reach them. */
 const PRIVATE_V4: readonly Subnet[] = [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
@@ -15,12 +15,12 @@ const PRIVATE_V4: readonly Subnet[] = [
   ["192.168.0.0", 16],
 ];
 const PRIVATE_V6: readonly Subnet[] = [
-  // Loopback, and IPv4 in a form that was given up.
+  // Loopback, and the deprecated IPv4-compatible form.
   ["::", 96],
   ["fc00::", 7],
 ];
 
-/** Never a receiver: this host, link-local (where clouds hand out credentials), reserved, multicast. */
+/** Never allowed: this host, link-local (cloud metadata with credentials), reserved, multicast. */
 const NEVER_V4: readonly Subnet[] = [
   ["0.0.0.0", 8],
   ["169.254.0.0", 16],
@@ -54,7 +54,7 @@ function blockList(v4: readonly Subnet[], v6: readonly Subnet[]): BlockList {
   const list = new BlockList();
   for (const [network, bits] of v4) {
     list.addSubnet(network, bits, "ipv4");
-    // The same hosts behind a translator (NAT64). Their mapped form is known to Node.
+    // The same hosts behind NAT64. Node itself handles the IPv4-mapped form.
     list.addSubnet(`64:ff9b::${network}`, 96 + bits, "ipv6");
   }
   for (const [network, bits] of v6) list.addSubnet(network, bits, "ipv6");
@@ -67,7 +67,7 @@ interface GuardOptions {
   readonly allowedHosts: readonly string[] | null;
 }
 
-/** Whether an event may name this host, as a parsed address has it; throws ForbiddenHost with the reason. */
+/** Throws ForbiddenHost when an event must not name this host. `hostname` is that of a parsed URL. */
 export function checkHost(hostname: string, { allowPrivate, allowedHosts }: GuardOptions): void {
   const host = hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
   if (allowedHosts !== null && !allowedHosts.some((pattern) => fits(pattern, host))) {
@@ -81,8 +81,8 @@ function fits(pattern: string, host: string): boolean {
 }
 
 /**
- * Looks a host up and refuses it when any of its addresses is forbidden. The connection is made to what this returns,
- * so that no second answer of the name service can lead elsewhere.
+ * Resolves a host and rejects it if any of its addresses is forbidden. The connection uses the returned address, so
+ * that a second DNS answer cannot redirect it (DNS rebinding).
  */
 export function guardedLookup(allowPrivate: boolean, lookup: LookupFunction | null): LookupFunction {
   const resolve = lookup ?? (systemLookup as LookupFunction);

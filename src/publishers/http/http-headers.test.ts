@@ -53,7 +53,7 @@ test("A20 an event overrides neither the frame of the request nor what was confi
 
 test("what HTTP cannot say is refused with the reason", () => {
   assert.match(String(sent({ "": "x" })), /without a name/);
-  assert.match(String(sent({ Tenant: "a", tenant: "b" })), /both called tenant/);
+  assert.match(String(sent({ Tenant: "a", tenant: "b" })), /two headers have the name tenant/);
   assert.match(String(sent({ note: "\ud800" })), /half a character/);
   assert.match(String(sent({}, {}, { key: "\ud800" })), /half a character/);
 });

@@ -1,14 +1,17 @@
 import type { Message } from "../../core/event.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
-/** Visible ASCII, with blanks only inside: anything else is cut, refused or misread on some way. */
+/** Visible ASCII with spaces only inside: some servers truncate, reject or misread anything else. */
 const PLAIN_VALUE = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
 
 const CLOUD_EVENTS_PREFIX = "ce-";
 const DISPLACED_PREFIX = "event-header-";
 const ENCODED_NAMES = "percent-encoded-headers";
 
-/** Those that frame the request, belong to one connection or are ours: an event's own of that name is moved aside. */
+/**
+ * Headers that frame the request, belong to the connection or are the relay's own: an event's header of that name gets
+ * a prefix.
+ */
 const RESERVED: ReadonlySet<string> = new Set([
   ...["host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "upgrade", "te"],
   ...["trailer", "expect", "proxy-authorization", "proxy-authenticate", "http2-settings", "user-agent"],
@@ -16,10 +19,12 @@ const RESERVED: ReadonlySet<string> = new Set([
   ...["webhook-id", "webhook-timestamp", "webhook-signature"],
 ]);
 
+/** Whether a header of this name can be configured. */
 export function isHeaderName(name: string): boolean {
   return TOKEN.test(name) && !isFraming(name.toLowerCase());
 }
 
+/** Whether HTTP can carry this value unencoded. */
 export function isHeaderValue(value: string): boolean {
   return PLAIN_VALUE.test(value);
 }
@@ -28,20 +33,20 @@ function isFraming(name: string): boolean {
   return RESERVED.has(name) && name !== "user-agent";
 }
 
-/** The headers of one request: names and values in turn, as the client takes them. */
+/** The headers of one request: alternating names and values, as the client expects them. */
 interface RequestHeaders {
   readonly flat: readonly string[];
-  /** The event's id as it is on the wire. */
+  /** The event's id as it is sent. */
   readonly id: string;
 }
 
-/** What the message says in headers, or why HTTP cannot say it. */
+/** The message's headers, or why HTTP cannot carry them. */
 export function requestHeaders(message: Message, configured: ReadonlyMap<string, string>): RequestHeaders | string {
   try {
     return new HeaderList(configured).of(message);
   } catch (error) {
-    // `encodeURIComponent` refuses half a character, which no encoding can carry.
-    if (error instanceof URIError) return "a header, the key or the id holds half a character (a lone surrogate)";
+    // `encodeURIComponent` throws for a lone surrogate, which cannot be encoded.
+    if (error instanceof URIError) return "a header, the key or the id contains half a character (a lone surrogate)";
     if (error instanceof UncarriableHeader) return error.message;
     throw error;
   }
@@ -76,7 +81,10 @@ class HeaderList {
     return this.#names.has(name) || this.#configured.has(name);
   }
 
-  /** Case means nothing in HTTP. A character that no name can have is percent-encoded, and so is the percent sign. */
+  /**
+   * The header's name on the wire: in lower case, because HTTP ignores case. Illegal characters and the percent sign
+   * are percent-encoded.
+   */
   #wireName(written: string): string {
     if (written === "") throw new UncarriableHeader("a header without a name cannot be sent");
     const name = written.toLowerCase();
@@ -88,7 +96,7 @@ class HeaderList {
 
   #add(name: string, value: string): string {
     if (this.#names.has(name)) {
-      throw new UncarriableHeader(`two headers are both called ${name}: HTTP does not tell upper from lower case`);
+      throw new UncarriableHeader(`two headers have the name ${name}: HTTP ignores upper and lower case`);
     }
     this.#names.add(name);
     const sent = this.#wireValue(name, value);
@@ -97,7 +105,7 @@ class HeaderList {
   }
 
   #wireValue(name: string, value: string): string {
-    // The HTTP binding of CloudEvents encodes these in every attribute, so its readers decode every attribute.
+    // The HTTP binding of CloudEvents percent-encodes every attribute, so its readers decode them all.
     if (name.startsWith(CLOUD_EVENTS_PREFIX)) return percentEncoded(value, /[^!#$&-~]/gu);
     if (PLAIN_VALUE.test(value)) return value;
     this.#encoded.push(name);
@@ -105,7 +113,7 @@ class HeaderList {
   }
 }
 
-/** Of what `characters` matches, the bytes in UTF-8. */
+/** Percent-encodes the UTF-8 bytes of all characters that match. */
 function percentEncoded(text: string, characters: RegExp): string {
   return text.replace(characters, (character) => {
     const encoded = encodeURIComponent(character);

@@ -2,14 +2,15 @@ import type { Socket } from "node:net";
 
 const STATUS_LINE = Buffer.from("HTTP/1.");
 const CONTINUE = " 100";
-/** `HTTP/1.1 100` without its last digit: what of it may stand in the piece before. */
+/** `HTTP/1.1 100` without its last digit: how much of it may be in the previous chunk. */
 const CUT_MAX = "HTTP/1.1 10".length;
 const TWO = 0x32;
 
 /**
- * Any server may say `100 Continue` before its answer, and some always do; the client under us takes that for the end of
- * the connection unless it has asked for it. It passes over every other answer below 200, so the last digit is changed
- * on the way in: `102 Processing` says the same, that the answer is still to come. Bodies are thrown away anyway.
+ * A server may send `100 Continue` before its response, and some always do, but the client closes the connection unless
+ * it has requested it. The client ignores other statuses below 200. So this changes the last digit of incoming data:
+ * `102 Processing` means the same, that the response will follow. A changed body does no harm, because bodies are not
+ * used.
  */
 export function passOverContinue<Connection extends Socket>(socket: Connection): Connection {
   const read = socket.read.bind(socket) as (size?: number) => unknown;
@@ -19,7 +20,7 @@ export function passOverContinue<Connection extends Socket>(socket: Connection):
     if (!Buffer.isBuffer(piece)) return piece;
     const seen = Buffer.concat([before, piece]);
     for (const at of continuesIn(seen)) {
-      // What was complete in the piece before is changed already.
+      // A status that was complete in the previous chunk is already changed.
       const digit = at - before.length;
       if (digit >= 0) piece[digit] = TWO;
     }
@@ -29,7 +30,7 @@ export function passOverContinue<Connection extends Socket>(socket: Connection):
   return socket;
 }
 
-/** Where the last digit of each `HTTP/1.x 100` is. */
+/** The positions of the last digit of each `HTTP/1.x 100`. */
 function continuesIn(bytes: Buffer): number[] {
   const found: number[] = [];
   for (let at = bytes.indexOf(STATUS_LINE); at >= 0; at = bytes.indexOf(STATUS_LINE, at + 1)) {

@@ -1,21 +1,25 @@
+import type { Socket } from "node:net";
 import { buildConnector, Pool } from "undici";
 import type { HttpSettings } from "./http-config.ts";
 import { guardedLookup } from "./http-guard.ts";
 import { passOverContinue } from "./http-interim.ts";
 
-/** Hosts with open connections. Beyond that the one that was idle for longest makes room. */
+/** The maximum number of hosts with open connections. Beyond it the least recently used idle host is closed. */
 const ORIGINS_MAX = 128;
-/** Shorter than the patience of usual servers, so that a request seldom meets a connection that is being closed. */
+/**
+ * Shorter than the keep-alive timeout of common servers, so that a request rarely uses a connection that is being
+ * closed.
+ */
 const KEEP_ALIVE_MS = 4_000;
 
-/** Somebody who waits until a request may go to a host. */
+/** A request that waits for its host's limit. */
 interface Waiter {
-  /** Called once: true when it may send and has to release afterwards. */
+  /** Called once. True: it may send, and must call `release` afterwards. */
   readonly resolve: (isAdmitted: boolean) => void;
   readonly signal: AbortSignal;
 }
 
-/** One host with its connections, and the limit of requests to it at a time. */
+/** One host with its connections and its limit of concurrent requests. */
 export class Origin {
   readonly pool: Pool;
   readonly #limit: number;
@@ -31,7 +35,7 @@ export class Origin {
     return this.#active === 0;
   }
 
-  /** False when the signal aborted before it was this one's turn. */
+  /** Waits for a free slot. False when the signal aborted first. */
   admit(signal: AbortSignal): boolean | Promise<boolean> {
     if (signal.aborted) return false;
     if (this.#active < this.#limit) {
@@ -43,20 +47,20 @@ export class Origin {
 
   release(): void {
     this.#active -= 1;
-    this.#letIn();
+    this.#admitNext();
   }
 
-  /** To be called when a signal has aborted: tells those who waited with it. */
-  dismiss(): void {
+  /** Call it after an abort: resolves the waiting requests whose signal has aborted. */
+  dismissAborted(): void {
     const left = this.#waiting.filter(({ resolve, signal }) => {
       if (signal.aborted) resolve(false);
       return !signal.aborted;
     });
     this.#waiting.splice(0, this.#waiting.length, ...left);
-    this.#letIn();
+    this.#admitNext();
   }
 
-  #letIn(): void {
+  #admitNext(): void {
     while (this.#active < this.#limit) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
@@ -69,10 +73,10 @@ export class Origin {
   }
 }
 
-/** The hosts that are talked to. Connections are made when they are needed and kept while they are in use. */
+/** The hosts with their connections. Connections are opened on demand and kept alive while they are used. */
 export class Origins {
   readonly #settings: HttpSettings;
-  /** The one used last is the last. */
+  /** Ordered by last use, the latest at the end. */
   readonly #open = new Map<string, Origin>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -90,9 +94,9 @@ export class Origins {
     return found;
   }
 
-  /** Tells everybody whose signal has aborted while waiting for a turn. */
-  dismiss(): void {
-    for (const origin of this.#open.values()) origin.dismiss();
+  /** Resolves all waiting requests whose signal has aborted. */
+  dismissAborted(): void {
+    for (const origin of this.#open.values()) origin.dismissAborted();
   }
 
   async close(): Promise<void> {
@@ -101,7 +105,9 @@ export class Origins {
     await Promise.all([...this.#closing, ...open.map(({ pool }) => pool.destroy())]);
   }
 
-  /** Only an idle one: a limit that is in use must not be forgotten. Requests are bounded, so one becomes idle. */
+  /**
+   * Closes only an idle host, or its count of active requests would be lost. Requests are bounded, so one becomes idle.
+   */
   #dropOne(): void {
     for (const [name, origin] of this.#open) {
       if (!origin.isIdle) continue;
@@ -113,29 +119,44 @@ export class Origins {
   }
 
   #newPool(origin: string): Pool {
-    const { allowPrivate, concurrency, lookup, requestTimeoutMs, target, tls } = this.#settings;
-    const isGuarded = target.origin === null;
-    const found = isGuarded ? guardedLookup(allowPrivate, lookup) : lookup;
+    const { concurrency } = this.#settings;
     return new Pool(origin, {
       connections: concurrency,
       pipelining: 1,
-      // Aborting a request must end its connection, so none may carry others.
+      // Aborting a request must close its connection, so a connection must not carry other requests.
       allowH2: false,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // Our own clock watches over each request as a whole.
+      // The exchange has its own timeout for the whole request.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connector({ ...tls, timeout: requestTimeoutMs, ...(found === null ? {} : { lookup: found }) }),
+      connect: connector(this.#settings),
     });
   }
 }
 
-function connector(options: buildConnector.BuildOptions): buildConnector.connector {
-  const connect = buildConnector({ ...options, allowH2: false });
+function connector(settings: HttpSettings): buildConnector.connector {
+  const connect = plainConnector(settings);
   return (place, callback) => {
     connect(place, (...[error, socket]) => {
       if (error !== null) callback(error, null);
       else callback(null, passOverContinue(socket));
     });
   };
+}
+
+function plainConnector({ allowPrivate, lookup, requestTimeoutMs, target, tls }: HttpSettings) {
+  const isGuarded = target.origin === null;
+  const found = isGuarded ? guardedLookup(allowPrivate, lookup) : lookup;
+  const options = { ...tls, timeout: requestTimeoutMs, ...(found === null ? {} : { lookup: found }) };
+  return buildConnector({ ...options, allowH2: false });
+}
+
+/** Opens a connection as for a request, without sending anything. */
+export function connectTo(settings: HttpSettings, { host, hostname, port, protocol }: URL): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    plainConnector(settings)({ host, hostname, port, protocol }, (...[error, socket]) => {
+      if (error === null) resolve(socket);
+      else reject(error);
+    });
+  });
 }

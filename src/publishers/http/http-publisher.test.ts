@@ -64,7 +64,7 @@ async function withPublisher(
 
 const idsAtReceiver = () => receiver.arrivals().map(({ headers }) => headers["idempotency-key"]);
 
-test("A4 429 with Retry-After tells the wait, and nothing more of the batch is sent", () =>
+test("A4 429 with Retry-After sets the pause, and the rest of the batch is not sent", () =>
   withPublisher({ concurrency: 1 }, async (publisher) => {
     const batch = [message("a"), acting("after:429:7", "b"), message("c"), message("b")];
     const { outcomes, raw } = await published(publisher, batch);
@@ -74,7 +74,7 @@ test("A4 429 with Retry-After tells the wait, and nothing more of the batch is s
     assert.ok(!idsAtReceiver().includes(batch[2]!.event.id));
   }));
 
-test("H1 A4 answers below 200 that nobody asked for are passed over", () =>
+test("H1 A4 unrequested statuses below 200 are ignored", () =>
   withPublisher({ concurrency: 1 }, async (publisher) => {
     const batch = [acting("interim", "a"), acting("interim", "a")];
     const { error, outcomes } = await published(publisher, batch);
@@ -101,7 +101,7 @@ for (const manner of ["hang", "reset", "half"]) {
       const { error, outcomes } = await published(publisher, [acting(manner, "a"), message("a"), message("b")]);
       assert.deepEqual(outcomes, ["none", "skipped", "delivered"]);
       assert.ok(isRelayError(error, "PUBLISH_UNKNOWN"));
-      assert.match(error.message, /gave no answer, the event may have arrived/);
+      assert.match(error.message, /gave no answer, so the event may have arrived/);
     }));
 }
 
@@ -121,10 +121,55 @@ test("an answer without an end is cut off, and its status counts", () =>
     ]);
   }));
 
-test("A4 a server that speaks something else is told from one that is silent", () =>
+const says = (status: number, body: string | Buffer, headers: Headers = {}) =>
+  message(null, { "x-manner": `says:${status}:${Buffer.from(body).toString("base64")}`, ...headers });
+
+test("H1 D4 what the receiver answers is in the reason: in one line, bounded, without secrets", () => {
+  const headers = { authorization: "Bearer s3cret-token", "x-api-key": "k-12345" };
+  const url = `${receiver.origin}/hooks/T0ken?sig=abcd1234`;
+  return withPublisher({ url, headers, hideAnswer: (text) => text.replace("Ann", "[hidden]") }, async (publisher) => {
+    const reasonOf = async (it: Message) => (await published(publisher, [it])).outcomes[0]!;
+    const plain = await reasonOf(says(422, "no such\n\u001b[31m\u202e\0customer 4711\r\n"));
+    assert.match(
+      plain,
+      /^rejected event: .* answered 422 Unprocessable Entity: .*; it said: no such \[31m customer 4711$/,
+    );
+    assert.match(
+      await reasonOf(says(500, "the disk is full")),
+      /^retry event: .* answered 500 .*; it said: the disk is full$/,
+    );
+    assert.match(await reasonOf(says(503, "back at 5")), /^retry destination: .*; it said: back at 5$/);
+    const echoed = await reasonOf(
+      says(
+        400,
+        'POST /hooks/T0ken?sig=abcd1234 s3cret-token k-12345 Ann {"password":"p w","token": "t1"} Basic dTpwYXNz',
+      ),
+    );
+    assert.match(echoed, /it said: POST \S+ \S+ \S+ \[hidden\] /);
+    assert.doesNotMatch(echoed, /T0ken|abcd1234|s3cret|k-12345|Ann|p w|t1|dTpwYXNz/);
+    const long = await reasonOf(says(422, "é".repeat(10_000)));
+    assert.ok(long.endsWith(`it said: ${"é".repeat(499)}…`), long.slice(-40));
+    const page = says(502, "<html><style>a{}</style><h1>Bad&nbsp;gateway</h1>", { "x-answer-type": "text/html" });
+    assert.match(await reasonOf(page), /it said: Bad gateway$/);
+    for (const silent of [says(422, ""), says(422, Buffer.alloc(99)), says(422, "x", { "x-answer-coding": "gzip" })]) {
+      assert.doesNotMatch(await reasonOf(silent), /it said/);
+    }
+    assert.match(await reasonOf(acting("endless:422")), /it said: no such customer\. no such/);
+  });
+});
+
+test("H1 what differs from event to event in an answer is not in the reason that all events share", () =>
+  withPublisher({}, async (publisher) => {
+    const { raw } = await published(publisher, [says(422, "unknown customer Ann"), says(422, "unknown customer Bob")]);
+    const [first, second] = raw.map((outcome) => ("reason" in outcome ? outcome.commonReason : undefined));
+    assert.ok(first !== undefined && !first.includes("customer"), first);
+    assert.equal(first, second);
+  }));
+
+test("A4 a server with another protocol is distinguished from one that does not answer", () =>
   withPublisher({}, async (publisher) => {
     const { outcomes } = await published(publisher, [acting("garbage")]);
-    assert.match(outcomes[0]!, /^retry destination: .* does not answer in HTTP/);
+    assert.match(outcomes[0]!, /^retry destination: .* does not speak HTTP/);
   }));
 
 test("an abort ends the connections of its own publish only", () =>
@@ -140,7 +185,7 @@ test("an abort ends the connections of its own publish only", () =>
     assert.deepEqual((await other).outcomes, ["delivered"]);
   }));
 
-test("A3 when the time for sending is over, the rest is told as not sent, in order", () =>
+test("A3 when the time for sending is over, the rest is reported as not sent, in order", () =>
   withPublisher({ sendMs: 100, concurrency: 1 }, async (publisher) => {
     const batch = [acting("late:150", "a"), message("a"), message("b"), message(null)];
     const { error, outcomes } = await published(publisher, batch);
@@ -196,11 +241,14 @@ test("F2 where the address depends on the type, one that is wrong stops the even
   });
   const astray = { ...url, of: () => "http://elsewhere.example/" };
   await withPublisher({ url: astray }, async (publisher) => {
-    assert.match((await published(publisher, [message(null)])).outcomes[0]!, /^rejected event: the event leads away/);
+    assert.match(
+      (await published(publisher, [message(null)])).outcomes[0]!,
+      /^rejected event: the event's address is not below/,
+    );
   });
 });
 
-test("A20 certificates: a stranger's is refused in plain words, a trusted one is taken, with one of our own", async () => {
+test("A20 certificates: an untrusted one is refused with a clear reason, a trusted one is accepted, also with a client certificate", async () => {
   const { authority, client, server } = await createCertificates(receiver.folder);
   const files = { key: readFileSync(server.keyFile), cert: server.certificate, ca: authority.certificate };
   const https = createServer({ ...files, requestCert: true, rejectUnauthorized: true }, (_request, response) => {
@@ -212,7 +260,7 @@ test("A20 certificates: a stranger's is refused in plain words, a trusted one is
     await withPublisher({ url }, async (publisher) => {
       assert.match(
         (await published(publisher, [message(null)])).outcomes[0]!,
-        /nobody we trust signed its certificate/,
+        /its certificate is not signed by a trusted authority/,
       );
     });
     const tls = { ca: authority.certificate, cert: client.certificate, key: client.key };
@@ -229,12 +277,12 @@ test("options that cannot be are refused without showing a secret", () => {
   const url = "https://host/";
   const cases: readonly (readonly [HttpPublisherOptions, RegExp])[] = [
     [{ url: "ftp://user:pass-1@host/" }, /no address of the form/],
-    [{ url, concurrency: 0 }, /concurrency 0/],
+    [{ url, concurrency: 0 }, /concurrency = 0/],
     [{ url, requestTimeoutMs: 0.5 }, /requestTimeoutMs/],
     [{ url, headers: { "a b": "pass-1" } }, /"a b"/],
     [{ url, headers: { authorization: "pass-1\r\nx: y" } }, /a value of the header authorization/],
     [{ url, signingSecrets: ["pass-1"] }, /signing secret/],
-    [{ url, method: "GET" as "POST" }, /cannot send by GET/],
+    [{ url, method: "GET" as "POST" }, /has the method GET/],
   ];
   for (const [options, said] of cases) {
     assert.throws(

@@ -1,9 +1,11 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { type Outcome, rejected, type Scope, skipped } from "../../core/outcome.ts";
-import type { Publisher, Report } from "../../ports/publisher.ts";
+import type { Publisher, Report, RequestTimer } from "../../ports/publisher.ts";
+import { answerText } from "./http-answer.ts";
 import { type HttpPlace, type HttpPublisherOptions, type HttpSettings, httpSettings, placeOf } from "./http-config.ts";
 import { type Answer, outcomeOf, UNKNOWN } from "./http-errors.ts";
+import { examineHttp } from "./http-examination.ts";
 import { Exchanges, type HttpRequest } from "./http-exchange.ts";
 import { checkHost, ForbiddenHost } from "./http-guard.ts";
 import { requestHeaders } from "./http-headers.ts";
@@ -12,26 +14,28 @@ import { signatureHeaders } from "./http-signature.ts";
 
 export type { HttpPublisherOptions, HttpTarget, HttpTls } from "./http-config.ts";
 
-/** Delivers to an HTTP endpoint: one event becomes one request. Opens no connection before the first publish. */
+/** Publishes to an HTTP endpoint: one event becomes one request. Opens no connection before the first publish. */
 export function httpPublisher(options: HttpPublisherOptions): Publisher {
   const settings = httpSettings(options);
   const origins = new Origins(settings);
   return {
     name: settings.name,
-    capabilities: { keyOrderInBatch: true, deduplicates: false },
-    publish: (batch, report, signal) => new Publishing(settings, origins, batch, report, signal).run(),
+    capabilities: { keyOrderInBatch: true, deduplicates: false, timesRequests: true },
+    publish: (...args) => new Publishing(settings, origins, ...args).run(),
+    examine: (signal) => examineHttp(settings, signal),
     close: () => origins.close(),
   };
 }
 
-/** One publish: the events of a key one after another, the keys beside each other. */
+/** One publish: the events of a key one after another, different keys in parallel. */
 class Publishing {
   readonly #settings: HttpSettings;
   readonly #origins: Origins;
   readonly #batch: readonly Message[];
   readonly #report: Report;
   readonly #signal: AbortSignal;
-  /** Aborts when no further request may begin: the time is over, the destination failed, or the publish is given up. */
+  readonly #timer: RequestTimer | undefined;
+  /** Aborts when no further request may start: the time is over, the destination failed, or the publish was aborted. */
   readonly #enough = new AbortController();
   readonly #failedTopics = new Set<string>();
   readonly #exchanges = new Exchanges();
@@ -40,15 +44,14 @@ class Publishing {
   constructor(
     settings: HttpSettings,
     origins: Origins,
-    batch: readonly Message[],
-    report: Report,
-    signal: AbortSignal,
+    ...[batch, report, signal, timer]: Parameters<Publisher["publish"]>
   ) {
     this.#settings = settings;
     this.#origins = origins;
     this.#batch = batch;
     this.#report = report;
     this.#signal = signal;
+    this.#timer = timer;
   }
 
   async run(): Promise<void> {
@@ -62,7 +65,7 @@ class Publishing {
     this.#signal.addEventListener("abort", giveUp, { once: true });
     if (this.#signal.aborted) giveUp();
     try {
-      await Promise.all(linesOf(this.#batch).map((line) => this.#sendLine(line)));
+      await Promise.all(groupByKey(this.#batch).map((line) => this.#sendInOrder(line)));
     } finally {
       clearTimeout(timer);
       this.#signal.removeEventListener("abort", giveUp);
@@ -75,11 +78,11 @@ class Publishing {
   #stop(): void {
     if (this.#enough.signal.aborted) return;
     this.#enough.abort();
-    this.#origins.dismiss();
+    this.#origins.dismissAborted();
   }
 
-  /** The events of one key, by their indexes. */
-  async #sendLine(line: readonly number[]): Promise<void> {
+  /** Sends the events of one key, by their indexes. After a failure the rest is skipped, to keep the order. */
+  async #sendInOrder(line: readonly number[]): Promise<void> {
     let isOpen = true;
     for (const index of line) {
       const outcome: Outcome | typeof UNKNOWN = isOpen ? await this.#send(this.#batch[index]!) : skipped;
@@ -89,8 +92,8 @@ class Publishing {
     }
   }
 
-  /** What is wrong with more than this event keeps others from being sent for nothing. */
-  #heed(outcome: Outcome | typeof UNKNOWN, topic: string): void {
+  /** A failure that affects more than this event stops the other requests. */
+  #stopAfterFailure(outcome: Outcome | typeof UNKNOWN, topic: string): void {
     if (outcome === UNKNOWN || outcome.kind !== "retry") return;
     if (outcome.scope === "destination") this.#stop();
     if (outcome.scope === "topic") this.#failedTopics.add(topic);
@@ -102,7 +105,7 @@ class Publishing {
     const headers = requestHeaders(message, this.#settings.headers);
     if (typeof headers === "string") return rejected(headers);
     const origin = this.#origins.of(place.origin);
-    // What waits for a connection may be told meanwhile that nothing more may be sent.
+    // While it waits for a slot, the publish may stop.
     if (!(await origin.admit(this.#enough.signal))) return skipped;
     try {
       if (this.#failedTopics.has(message.topic)) return skipped;
@@ -113,10 +116,13 @@ class Publishing {
         headers: this.#signed(headers.flat, headers.id, message.payload),
         body: message.payload,
       };
+      const answered = this.#timer?.();
       const answer = await this.#exchanges.send(origin, request, requestTimeoutMs);
+      // A timeout counts as a measurement; an aborted request does not.
+      answered?.(answer.kind === "answered" || (answer.wasSent && !this.#signal.aborted));
       const outcome = this.#judge(place.origin, answer);
-      // Before the next one is let in.
-      this.#heed(outcome, message.topic);
+      // Before the next request gets this slot.
+      this.#stopAfterFailure(outcome, message.topic);
       return outcome;
     } finally {
       origin.release();
@@ -126,9 +132,10 @@ class Publishing {
   #judge(shown: string, answer: Answer): Outcome | typeof UNKNOWN {
     const { clock, retryAfterMsMax, target } = this.#settings;
     const scope: Scope = "of" in target ? target.scope : "destination";
-    const outcome = outcomeOf(answer, { scope, shown, wallMs: clock.wallMs(), retryAfterMsMax });
+    const said = answer.kind === "answered" ? answerText(answer, this.#settings) : "";
+    const outcome = outcomeOf(answer, { scope, shown, wallMs: clock.wallMs(), retryAfterMsMax, said });
     if (outcome === UNKNOWN && answer.kind === "failed") {
-      this.#unknown ??= `${shown} gave no answer, the event may have arrived: ${answer.error.message}`;
+      this.#unknown ??= `${shown} gave no answer, so the event may have arrived: ${answer.error.message}`;
     }
     return outcome;
   }
@@ -139,16 +146,16 @@ class Publishing {
     return [...headers, ...signatureHeaders(signingKeys, id, Math.floor(clock.wallMs() / 1_000), body).flat()];
   }
 
-  /** Where the message goes, or why it goes nowhere. */
+  /** The message's address, or why it has none. */
   #placeOf(message: Message): HttpPlace | string {
     const { target } = this.#settings;
     if (!("of" in target)) return target;
     try {
       const url = URL.parse(target.of(message));
       if (url === null || !/^https?:$/.test(url.protocol))
-        return "the event makes no address of the form https://host/path";
+        return "the event does not result in an address of the form https://host/path";
       if (target.origin === null) checkHost(url.hostname, this.#settings);
-      else if (url.origin !== target.origin) return `the event leads away from ${target.origin}`;
+      else if (url.origin !== target.origin) return `the event's address is not below ${target.origin}`;
       return placeOf(url);
     } catch (error) {
       if (error instanceof ForbiddenHost || error instanceof Error) return error.message;
@@ -157,8 +164,8 @@ class Publishing {
   }
 }
 
-/** The indexes of each key's messages; a message without a key is a line of its own. */
-function linesOf(batch: readonly Message[]): readonly (readonly number[])[] {
+/** Groups the messages' indexes by key; a message without a key is its own group. */
+function groupByKey(batch: readonly Message[]): readonly (readonly number[])[] {
   const lines: number[][] = [];
   const ofKey = new Map<string, number[]>();
   for (const [index, { event }] of batch.entries()) {

@@ -4,7 +4,7 @@ const PREFIX = "whsec_";
 const BYTES_MIN = 24;
 const BYTES_MAX = 64;
 
-/** The key in a secret as the Standard Webhooks specification writes it, or what to write instead. */
+/** The key of a Standard Webhooks secret, or what to write instead. */
 export function secretKey(secret: string): Buffer | string {
   const expected = `write ${PREFIX} and the base64 of ${BYTES_MIN} to ${BYTES_MAX} random bytes`;
   if (!secret.startsWith(PREFIX)) return expected;
@@ -14,7 +14,9 @@ export function secretKey(secret: string): Buffer | string {
   return isBase64 && key.length >= BYTES_MIN && key.length <= BYTES_MAX ? key : expected;
 }
 
-/** The headers by which a receiver knows who sent these bytes, and when: one signature for each key. */
+/**
+ * The Standard Webhooks headers, by which a receiver verifies the sender, the time and the body: one signature per key.
+ */
 export function signatureHeaders(
   keys: readonly Buffer[],
   id: string,

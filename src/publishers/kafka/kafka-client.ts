@@ -3,9 +3,12 @@ import type { Base, BaseOptions, Connection, SASLOptions } from "@platformatic/k
 import { RelayError } from "../../core/errors.ts";
 import type { BrokerAddress, KafkaSasl, KafkaSettings } from "./kafka-config.ts";
 
+/** The client library. */
 export type Kafka = typeof import("@platformatic/kafka");
 
-/** Connections to a cluster and its metadata. What is sent over them, and whether again, is our own business. */
+/**
+ * Connections to a cluster and its metadata. This adapter itself decides what is sent over them, and what is retried.
+ */
 export type KafkaClient = Base;
 export type KafkaConnection = Connection;
 
@@ -16,9 +19,9 @@ export interface KafkaApi {
   async(connection: KafkaConnection, ...request: readonly unknown[]): Promise<unknown>;
 }
 
-/** Other versions have other faults, and this adapter leans on details of this one. */
-const CLIENT_VERSION = "2.12.1";
-const INSTALL = `npm install --save-exact @platformatic/kafka@${CLIENT_VERSION}`;
+/** Other minor versions have other faults, and this adapter leans on details of this one. */
+const CLIENT_LINE = "2.12";
+const INSTALL = `npm install @platformatic/kafka@${CLIENT_LINE}`;
 
 let loading: Promise<Kafka> | undefined;
 
@@ -33,14 +36,14 @@ export function loadKafka(): Promise<Kafka> {
   return loading;
 }
 
-/** A package manager on an old Node silently picks a client that loses messages. */
+/** On an old Node, a package manager silently installs a version of the client that loses messages. */
 export function checkClientVersion<T>(version: string, kafka: T): T {
-  if (version === CLIENT_VERSION) return kafka;
-  const found = `version ${version} of the Kafka client is installed, but only ${CLIENT_VERSION} is proved to work`;
+  if (version.startsWith(`${CLIENT_LINE}.`)) return kafka;
+  const found = `version ${version} of the Kafka client is installed, but only ${CLIENT_LINE} is proved to work`;
   throw new RelayError("CONFIG_INVALID", `${found}: ${INSTALL}.`);
 }
 
-/** Opens nothing yet: connections are made when they are asked for. */
+/** Opens no connection yet: the first request does. */
 export function openClient(kafka: Kafka, settings: KafkaSettings): KafkaClient {
   const tls = settings.tls === null ? undefined : { ...settings.tls };
   const options: BaseOptions = {
@@ -48,18 +51,18 @@ export function openClient(kafka: Kafka, settings: KafkaSettings): KafkaClient {
     bootstrapBrokers: [...settings.brokers],
     connectTimeout: settings.connectTimeoutMs,
     requestTimeout: settings.requestTimeoutMs,
-    // The client would repeat requests that nobody answered; only we know when that is harmless.
+    // The client would retry unanswered requests; only this adapter knows when that is safe.
     retries: 0,
-    // A producer's requests to one broker go one after another, or a retry could overtake.
+    // A producer's requests to one broker go one at a time, or a retry could change their order.
     maxInflights: 1,
     ...(tls === undefined ? {} : { tls }),
     ...(settings.sasl === null ? {} : { sasl: saslOptions(settings.sasl) }),
   };
   const client = new kafka.Base(options);
   client.connections.on("connecting", ({ broker, connection }) => {
-    // The client takes its own listener away after the first error, and the second would end the process.
+    // The client removes its own listener after the first error; a second error would end the process.
     connection.on("error", (error) => lastErrors.set(client, error));
-    // Node names the wanted host to the broker only when told to; an address of digits must not be named.
+    // Node sends the server name (SNI) only if it is set, and an IP address is not allowed as one.
     if (tls !== undefined && settings.tls?.servername === undefined) {
       if (isIP(broker.host) === 0) tls.servername = broker.host;
       else delete tls.servername;
@@ -70,7 +73,7 @@ export function openClient(kafka: Kafka, settings: KafkaSettings): KafkaClient {
   return client;
 }
 
-/** Where a client looks for a broker, and what the one that it found can do. */
+/** The state of a client's search for a broker, and the API versions of the broker it found. */
 interface Search {
   readonly brokers: readonly BrokerAddress[];
   next: number;
@@ -84,33 +87,32 @@ interface VersionRange {
 
 const searches = new WeakMap<KafkaClient, Search>();
 
-/** What a connection said when it broke: the requests that were on it only know that it did. */
+/** The last error of a client's connections: requests on a broken connection only report that it closed. */
 const lastErrors = new WeakMap<KafkaClient, Error>();
 
-/** The error together with what the client's connection said of itself. */
+/** The error combined with the last error of the client's connections. */
 export function explained(client: KafkaClient, error: unknown): unknown {
   const last = lastErrors.get(client);
   return last === undefined ? error : new AggregateError([last, error], last.message);
 }
 
-/**
- * Takes the connections away at once, whatever is on them: nothing that was not sent yet is sent any more. Resolves
- * when the sockets are closed.
- */
+/** Closes all connections at once: data that is not sent yet is never sent. Resolves when the sockets are closed. */
 export async function destroyClient(client: KafkaClient): Promise<void> {
   const sockets = [...client.connections].map(([, connection]) => connection.socket);
-  // Before the client closes them in good order: a socket that is ending cannot be reset any more and would stay for ever.
+  // Destroy them before the client closes them gracefully: a socket that is already ending cannot be reset and could
+  // stay open forever.
   for (const socket of sockets) socket?.destroy();
   await client.close().catch(() => {});
 }
 
+/** A connection to this broker. */
 export function connectionTo(kafka: Kafka, client: KafkaClient, broker: BrokerAddress): Promise<KafkaConnection> {
   return promised((done) => client[kafka.kGetConnection](broker, done));
 }
 
 /**
- * A connection to any broker: one that stands, else a new one. A broker that can be connected may still hang, so every
- * new search begins at the next one; the client's own would always begin with the first.
+ * A connection to any broker: an open one if there is one, else a new one. A broker that accepts connections may still
+ * hang, so each search starts at the next broker; the client's own search would always start with the first.
  */
 export async function anyConnection(kafka: Kafka, client: KafkaClient, attempt = 0): Promise<KafkaConnection> {
   const standing = [...client.connections].map(([, connection]) => connection).filter((it) => it.isConnected());
@@ -125,10 +127,10 @@ export async function anyConnection(kafka: Kafka, client: KafkaClient, attempt =
       errors.push(error);
     }
   }
-  throw new AggregateError(errors, "no broker can be connected");
+  throw new AggregateError(errors, "no broker can be reached");
 }
 
-/** Asks a broker what it can do when it is called for the first time. */
+/** The highest version of an API that broker and client share. The first call asks a broker for its versions. */
 export async function apiOf(kafka: Kafka, client: KafkaClient, name: string): Promise<KafkaApi> {
   const search = searches.get(client)!;
   search.versions ??= versionsOf(kafka, client).catch((error: unknown) => {
@@ -142,7 +144,10 @@ export async function apiOf(kafka: Kafka, client: KafkaClient, name: string): Pr
     const found = known[`${stem}V${version}`];
     if (found !== undefined) return found.api;
   }
-  throw new RelayError("CONFIG_INVALID", `this version of Kafka and its client have no version of ${name} in common.`);
+  throw new RelayError(
+    "CONFIG_INVALID",
+    `the Kafka brokers and the client share no version of ${name}: upgrade the brokers.`,
+  );
 }
 
 async function versionsOf(kafka: Kafka, client: KafkaClient): Promise<ReadonlyMap<string, VersionRange>> {
@@ -163,7 +168,7 @@ function saslOptions(sasl: KafkaSasl): SASLOptions {
   return {
     mechanism: sasl.mechanism,
     token: sasl.token,
-    // A refused token is told inside an answer without an error code; the client would take it for a success.
+    // A broker reports a rejected token in a response without an error code, which the client would take for success.
     authBytesValidator: (answer: Buffer, done) => {
       if (answer.length === 0) done(null, answer);
       else done(new Error(`the broker refused the token: ${oauthStatus(answer)}`));
@@ -171,7 +176,7 @@ function saslOptions(sasl: KafkaSasl): SASLOptions {
   };
 }
 
-/** The status alone: what else the broker says may quote the token. */
+/** The status only: the rest of the response may quote the token. */
 function oauthStatus(answer: Buffer): string {
   return /"status"\s*:\s*"([\w.-]{1,100})"/.exec(answer.toString("utf8"))?.[1] ?? "no reason given";
 }

@@ -15,7 +15,8 @@ let cluster: KafkaCluster;
 before(async () => {
   cluster = await startKafkaCluster();
   await cluster.createTopic("first");
-  // A node that never gave a producer its number has to ask the controller first, for which a hung one takes half a minute.
+  // A node that never gave a producer its number has to ask the controller first, for which a hung one takes half a
+  // minute.
   await Promise.all(cluster.brokers.split(",").map((broker) => publishOnce(broker)));
 });
 
@@ -50,7 +51,7 @@ async function sendUntil(isOver: () => boolean, publisher: Publisher, topic: str
 
 async function assertNothingLostOrReordered(topic: string, sent: readonly number[], repeated: number): Promise<void> {
   const expected = KEYS.map((key, at) => Array.from({ length: sent[at]! }, (_, n) => `${key}${n + 1}`));
-  // A new leader shows what it has only after the others told it that they have it too.
+  // A new leader exposes records only after the other replicas have confirmed them.
   const ids = await until("all that was acknowledged can be read", async () => {
     const records = await readTopic(cluster.directBrokers, topic);
     const found = records.map((record) => headerText(record, "event-id"));

@@ -1,17 +1,11 @@
 import { isIPv6 } from "node:net";
 import { RelayError } from "../../core/errors.ts";
+import type { TlsOptionsWithPassphrase } from "../../core/tls.ts";
 
-export interface KafkaTls {
-  /** PEM text, of one or several certificates. */
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  readonly passphrase?: string;
-  /** The name that the brokers' certificates bear, when it is not the name they are reached by. */
-  readonly servername?: string;
-  readonly rejectUnauthorized?: boolean;
-}
+/** TLS settings, in PEM. */
+export type KafkaTls = TlsOptionsWithPassphrase;
 
+/** How to log in to the brokers. */
 export type KafkaSasl =
   | {
       readonly mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
@@ -20,22 +14,24 @@ export type KafkaSasl =
     }
   | {
       readonly mechanism: "OAUTHBEARER";
-      /** A function is asked anew for each connection, so that it can give a fresh token. */
+      /** A function is called for each connection, so that it can return a fresh token. */
       readonly token: string | (() => Promise<string>);
     };
 
+/** The compression of record batches. */
 export type KafkaCompression = "none" | "gzip" | "lz4" | "zstd" | "snappy";
 
+/** Options of `kafkaPublisher`. */
 export interface KafkaPublisherOptions {
   readonly name?: string;
-  /** `host:port` of some brokers of the cluster; they name the others. */
+  /** Bootstrap servers: `host:port` of some brokers of the cluster. */
   readonly brokers: readonly string[];
-  /** Client id towards the brokers; begins the transactional ids and names the ledger topic. */
+  /** The client id; also the prefix of the transactional ids and part of the ledger topic's name. */
   readonly service?: string;
   readonly delivery?: "exactly-once" | "at-least-once";
   readonly tls?: boolean | KafkaTls;
   readonly sasl?: KafkaSasl;
-  /** Undefined: the broker decides by its `auto.create.topics.enable`. True creates with the broker's defaults. */
+  /** Undefined: the broker's `auto.create.topics.enable` decides. True creates topics with the broker's defaults. */
   readonly createTopics?: boolean | { readonly partitions: number; readonly replicationFactor: number };
   readonly ledger?: { readonly topic?: string; readonly replicationFactor?: number; readonly ringSize?: number };
   readonly compression?: KafkaCompression;
@@ -57,9 +53,9 @@ export interface KafkaSettings {
   readonly delivery: "exactly-once" | "at-least-once";
   readonly tls: KafkaTls | null;
   readonly sasl: KafkaSasl | null;
-  /** Whether asking for an unknown topic lets the broker create it. */
+  /** Whether a metadata request for an unknown topic lets the broker create it. */
   readonly autoCreate: boolean;
-  /** How the relay itself creates an unknown topic; null: it does not. -1 stands for the broker's default. */
+  /** How the relay itself creates an unknown topic; null: it does not. -1 means the broker's default. */
   readonly creation: { readonly partitions: number; readonly replicationFactor: number } | null;
   readonly ledger: { readonly topic: string; readonly replicationFactor: number; readonly ringSize: number };
   readonly compression: KafkaCompression;
@@ -70,15 +66,15 @@ export interface KafkaSettings {
 
 const COMPRESSIONS: readonly string[] = ["none", "gzip", "lz4", "zstd", "snappy"] satisfies KafkaCompression[];
 
-/** Below the engine's publish timeout of 5 s, so that the broker's silence is told with its reason. */
+/** Below the engine's publish timeout of 5 s, so that a timeout is reported with its reason. */
 const REQUEST_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const TRANSACTION_TIMEOUT_MS = 60_000;
-/** What the names of ledgers begin with: no event may be written to one, whoever's it is. */
+/** The prefix of all ledger topics. Events must not be written to any of them, also not to another service's. */
 export const LEDGER_PREFIX = "outbox-relay.ledger.";
 /**
- * A lane commits up to 200 small batches a second: so the ring reaches back 20 seconds at least, which is how far an
- * asynchronous standby may lag behind when it is promoted.
+ * A lane commits up to 200 small batches a second, so the ring covers at least the last 20 seconds. A promoted
+ * asynchronous standby may have lagged that far.
  */
 const RING_SIZE = 4_096;
 const BROKER_DEFAULT = -1;
@@ -87,9 +83,15 @@ const BROKER_DEFAULT = -1;
 export function kafkaSettings(options: KafkaPublisherOptions): KafkaSettings {
   const { name = "kafka", service = "outbox-relay", delivery = "exactly-once", createTopics } = options;
   const { topic = `${LEDGER_PREFIX}${service}`, ...ledger } = options.ledger ?? {};
-  check(isServiceName(service), `service "${service}" may hold letters, digits, ".", "_" and "-" only, at most 100`);
-  check(delivery === "exactly-once" || delivery === "at-least-once", `delivery "${delivery}" is unknown`);
-  check(COMPRESSIONS.includes(options.compression ?? "none"), `compression "${options.compression}" is unknown`);
+  check(isServiceName(service), `service "${service}" must consist of 1 to 100 letters, digits, ".", "_" and "-"`);
+  check(
+    delivery === "exactly-once" || delivery === "at-least-once",
+    `delivery "${delivery}" is unknown: write "exactly-once" or "at-least-once"`,
+  );
+  check(
+    COMPRESSIONS.includes(options.compression ?? "none"),
+    `compression "${options.compression}" is unknown: write one of ${COMPRESSIONS.join(", ")}`,
+  );
   return {
     name,
     brokers: brokersOf(options.brokers),
@@ -111,7 +113,7 @@ export function kafkaSettings(options: KafkaPublisherOptions): KafkaSettings {
   };
 }
 
-/** Null when the name is legal, else what is wrong with it; the brokers hold to the same rules. */
+/** Null when the name is legal, else what is wrong with it. The brokers apply the same rules. */
 export function topicFault(topic: string): string | null {
   if (topic === "") return "the topic's name is empty";
   if (topic === "." || topic === "..") return `a topic cannot be named "${topic}"`;
@@ -120,7 +122,7 @@ export function topicFault(topic: string): string | null {
   return bad === null ? null : `the topic's name ${JSON.stringify(topic)} contains ${JSON.stringify(bad[0])}`;
 }
 
-/** The secrets among the settings, which no error text may show. */
+/** The secrets in the settings; no error text may show them. */
 export function secretsOf({ sasl, tls }: KafkaSettings): string[] {
   const secrets = [tls?.passphrase];
   if (sasl?.mechanism === "OAUTHBEARER") secrets.push(typeof sasl.token === "string" ? sasl.token : undefined);
@@ -128,6 +130,7 @@ export function secretsOf({ sasl, tls }: KafkaSettings): string[] {
   return secrets.filter((secret) => secret !== undefined && secret !== "") as string[];
 }
 
+/** `host:port,host:port`. */
 export function describeBrokers(brokers: readonly BrokerAddress[]): string {
   return brokers.map(({ host, port }) => `${isIPv6(host) ? `[${host}]` : host}:${port}`).join(",");
 }

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
+import { unreachable } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Failed, rejected, retry, skipped } from "../../core/outcome.ts";
@@ -6,9 +7,9 @@ import type { Report } from "../../ports/publisher.ts";
 import { explained } from "./kafka-client.ts";
 import type { BrokerAddress, KafkaSettings } from "./kafka-config.ts";
 import { CODE } from "./kafka-error-codes.ts";
-import { connectionReason, outcomeOf, unreachable } from "./kafka-errors.ts";
+import { connectionReason, outcomeOf } from "./kafka-errors.ts";
 import type { BatchLimits } from "./kafka-limits.ts";
-import type { KafkaLink, Verdict } from "./kafka-link.ts";
+import type { BatchResult, KafkaLink } from "./kafka-link.ts";
 import { type PlannedBatch, type PlanRules, planRound } from "./kafka-plan.ts";
 import type { ProduceAnswer } from "./kafka-produce.ts";
 import { faultOf, type Item, measure } from "./kafka-records.ts";
@@ -20,10 +21,10 @@ interface DeliveryContext {
   readonly limits: BatchLimits;
 }
 
-/** A broker that creates topics by itself needs a moment for it, and does not say that it is about to. */
+/** A broker that auto-creates a topic needs a moment, and its response does not say that it does so. */
 const CREATION_PAUSES_MS = [20, 50, 100, 200, 400];
 
-/** One publish: rounds of requests over one link until every message has its outcome. */
+/** One publish: rounds of requests over one link until every message has an outcome. */
 export class Delivery {
   readonly #context: DeliveryContext;
   readonly #link: KafkaLink;
@@ -32,7 +33,10 @@ export class Delivery {
   readonly #clock: Clock;
   readonly #rules: PlanRules;
   readonly #failedKeys = new Map<string, number>();
-  /** By topic and partition: how many records a batch may hold, once one of several was refused without a name. */
+  /**
+   * The maximum number of records per batch, by topic and partition, after a broker refused a batch without naming the
+   * record at fault.
+   */
   readonly #counts = new Map<string, number>();
   #pending: Item<Message>[] = [];
   #unknown: string | null = null;
@@ -67,11 +71,11 @@ export class Delivery {
     } catch (error) {
       if (error instanceof RelayError) throw error;
       this.#link.spend();
-      // Whatever was sent has its verdict already: this came before anything of the rest was.
+      // Everything that was sent has its result already; the pending messages were not sent.
       if (!this.#signal.aborted) this.#failAll(this.#unreachable(error));
     }
     if (this.#signal.aborted) throw new RelayError("PUBLISH_UNKNOWN", `the publish to ${this.#name} was given up.`);
-    // Not sent: after a silence nobody knows whether the broker is still there.
+    // Not sent: after an unanswered request the broker may be gone.
     for (const item of this.#pending) this.#report(item.index, skipped);
     if (this.#unknown !== null) throw new RelayError("PUBLISH_UNKNOWN", `${this.#unknown}.`);
   }
@@ -112,12 +116,12 @@ export class Delivery {
       return;
     }
     const again: Item<Message>[] = [];
-    await this.#link.send(batches, (batch, verdict) => again.push(...this.#judge(batch, verdict)), this.#signal);
+    await this.#link.send(batches, (batch, result) => again.push(...this.#judge(batch, result)), this.#signal);
     if (again.length === 0) return;
     this.#pending = [...again, ...this.#pending].sort((left, right) => left.index - right.index);
   }
 
-  /** Asks for the topics that are not known; fails the messages of those that cannot be written to. */
+  /** Looks up unknown topics; fails the messages of topics that cannot be written to. */
   async #lookUp(): Promise<ReadonlyMap<string, TopicFailure>> {
     const unknown = new Set<string>();
     for (const { message } of this.#pending) {
@@ -154,22 +158,20 @@ export class Delivery {
     }
   }
 
-  /** Reports what is known of the batch and returns what has to be sent again. */
-  #judge({ topic, partition, items, bytes }: PlannedBatch, verdict: Verdict): readonly Item<Message>[] {
-    if (verdict.kind === "written") {
+  /** Reports the outcomes of a batch and returns the items to send again. */
+  #judge({ topic, partition, items, bytes }: PlannedBatch, result: BatchResult): readonly Item<Message>[] {
+    if (result.kind === "written") {
       for (const { index } of items) this.#report(index, delivered);
       return [];
     }
-    if (verdict.kind === "refused") return this.#refused(items, bytes, verdict.answer);
-    if (verdict.kind === "unanswered") {
-      const reason = this.#reasonAt(verdict.broker, verdict.error);
-      this.#unknown ??= `topic "${topic}", partition ${partition}: sent, but not answered: ${reason}`;
+    if (result.kind === "refused") return this.#refused(items, bytes, result.answer);
+    if (result.kind === "unanswered") {
+      const reason = this.#reasonAt(result.broker, result.error);
+      this.#unknown ??= `topic "${topic}", partition ${partition}: sent, but no response: ${reason}`;
       for (const item of items) this.#keyFailed(item);
     } else {
       const outcome =
-        verdict.broker === null
-          ? this.#unreachable(verdict.error)
-          : this.#leaderAway(topic, verdict.broker, verdict.error);
+        result.broker === null ? this.#unreachable(result.error) : this.#leaderAway(topic, result.broker, result.error);
       for (const item of items) this.#fail(item, outcome);
     }
     return [];
@@ -216,7 +218,7 @@ export class Delivery {
     this.#report(item.index, this.#keyFailed(item) ? outcome : skipped);
   }
 
-  /** False when an earlier message of its key has failed already. */
+  /** Marks the item's key as failed. False when an earlier message of the key has failed already. */
   #keyFailed({ index, message }: Item<Message>): boolean {
     const { key } = message.event;
     if (key === null) return true;
@@ -226,12 +228,13 @@ export class Delivery {
   }
 
   #unreachable(error: unknown): Failed {
-    return unreachable(this.#context.settings, explained(this.#link.client, error));
+    const cause = explained(this.#link.client, error);
+    return unreachable(connectionReason(this.#context.settings, cause), cause);
   }
 
-  /** Other brokers answer, so only what this one leads has to wait. */
+  /** Other brokers answer, so only partitions that this one leads have to wait. */
   #leaderAway(topic: string, broker: BrokerAddress, error: unknown): Failed {
-    const reason = `topic "${topic}": the leader of a partition cannot be reached: ${this.#reasonAt(broker, error)}`;
+    const reason = `topic "${topic}": the leader of a partition is unreachable: ${this.#reasonAt(broker, error)}`;
     return retry(reason, { scope: "topic", isOutside: true, error });
   }
 

@@ -1,75 +1,83 @@
 import type { Scope } from "../../core/outcome.ts";
 
-/** What an error code of a broker means for the records that it answers. */
+/** What a broker's error code means for the records of the request. */
 interface CodeMeaning {
   readonly scope: Scope;
-  /** No retry can cure it. */
+  /** No retry helps. */
   readonly isFinal: boolean;
-  /** True: nothing was written. False: it may have been, or may still be. */
+  /** True: nothing was written. False: the records may have been written, or may still be. */
   readonly isDefinite: boolean;
-  /** The same request may help at once, after asking anew who leads the partition or coordinates. */
+  /** A retry may succeed at once, after a new lookup of the leader or coordinator. */
   readonly isPassing: boolean;
 }
 
 const definite = { isFinal: false, isDefinite: true, isPassing: false } as const;
 const indefinite = { ...definite, isDefinite: false } as const;
 
-/** The record itself is refused, for good. */
+/** The record itself is rejected for good. */
 const refused: CodeMeaning = { scope: "event", ...definite, isFinal: true };
 const failed: CodeMeaning = { scope: "event", ...definite };
-const failedPerhaps: CodeMeaning = { scope: "event", ...indefinite };
+const failedUncertain: CodeMeaning = { scope: "event", ...indefinite };
 const topicRefused: CodeMeaning = { scope: "topic", ...definite };
 const topicMoving: CodeMeaning = { scope: "topic", ...definite, isPassing: true };
-/** The leader appended the record and lost its place, or its helpers, before they had it too. */
-const topicPerhaps: CodeMeaning = { scope: "topic", ...indefinite, isPassing: true };
+/** The leader appended the record, but lost leadership or its in-sync replicas before they had it. */
+const topicUncertain: CodeMeaning = { scope: "topic", ...indefinite, isPassing: true };
 const clusterRefused: CodeMeaning = { scope: "destination", ...definite };
 const clusterMoving: CodeMeaning = { scope: "destination", ...definite, isPassing: true };
-const clusterPerhaps: CodeMeaning = { scope: "destination", ...indefinite };
-/** The producer's number or epoch is used up: a new producer goes on. */
+const clusterUncertain: CodeMeaning = { scope: "destination", ...indefinite };
+/** The producer id or epoch is no longer valid: a new producer continues. */
 const producerSpent: CodeMeaning = { scope: "destination", ...definite };
 
 type Entry = readonly [name: string, meaning: CodeMeaning, hint?: string];
 
-/** Every code that can answer the requests of a producer, with what a person reads. */
+/** Every code that can answer a producer's requests, with a hint for the operator. */
 const PRODUCER_CODES: Readonly<Record<number, Entry>> = {
-  [-1]: ["UNKNOWN_SERVER_ERROR", failedPerhaps, "the broker failed in a way that only its own log tells"],
+  [-1]: ["UNKNOWN_SERVER_ERROR", failedUncertain, "the broker failed; its own log has the reason"],
   2: [
     "CORRUPT_MESSAGE",
     failed,
-    "the broker takes the record for damaged, or it has no key and the topic is compacted",
+    "the broker considers the record corrupt, or it has no key and the topic is compacted",
   ],
-  3: ["UNKNOWN_TOPIC_OR_PARTITION", topicPerhaps, "it does not exist: create it, or let createTopics do so"],
+  3: ["UNKNOWN_TOPIC_OR_PARTITION", topicUncertain, "it does not exist: create it, or set createTopics"],
   5: ["LEADER_NOT_AVAILABLE", topicMoving, "a partition has no leader at the moment"],
-  6: ["NOT_LEADER_OR_FOLLOWER", topicPerhaps, "a partition is moving to another broker"],
-  7: ["REQUEST_TIMED_OUT", topicPerhaps, "the replicas did not confirm in time"],
+  6: ["NOT_LEADER_OR_FOLLOWER", topicUncertain, "a partition is moving to another broker"],
+  7: ["REQUEST_TIMED_OUT", topicUncertain, "the replicas did not confirm in time"],
   8: ["BROKER_NOT_AVAILABLE", clusterMoving],
   9: ["REPLICA_NOT_AVAILABLE", topicMoving],
-  10: ["MESSAGE_TOO_LARGE", refused, "larger than the topic's max.message.bytes allows"],
-  13: ["NETWORK_EXCEPTION", clusterPerhaps],
+  10: ["MESSAGE_TOO_LARGE", refused, "larger than the topic's max.message.bytes"],
+  13: ["NETWORK_EXCEPTION", clusterUncertain],
   14: ["COORDINATOR_LOAD_IN_PROGRESS", clusterMoving],
   15: ["COORDINATOR_NOT_AVAILABLE", clusterMoving],
   16: ["NOT_COORDINATOR", clusterMoving],
-  17: ["INVALID_TOPIC_EXCEPTION", refused, "the broker does not allow this name, or it is a topic of its own"],
-  18: ["RECORD_LIST_TOO_LARGE", refused, "larger than the topic's segment.bytes allows"],
-  19: ["NOT_ENOUGH_REPLICAS", topicMoving, "fewer replicas are in sync than min.insync.replicas demands"],
-  20: ["NOT_ENOUGH_REPLICAS_AFTER_APPEND", topicPerhaps, "fewer replicas are in sync than min.insync.replicas demands"],
+  17: ["INVALID_TOPIC_EXCEPTION", refused, "the broker does not allow this name, or it is an internal topic"],
+  18: ["RECORD_LIST_TOO_LARGE", refused, "larger than the topic's segment.bytes"],
+  19: ["NOT_ENOUGH_REPLICAS", topicMoving, "fewer replicas are in sync than min.insync.replicas requires"],
+  20: [
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    topicUncertain,
+    "fewer replicas are in sync than min.insync.replicas requires",
+  ],
   21: ["INVALID_REQUIRED_ACKS", clusterRefused],
   29: [
     "TOPIC_AUTHORIZATION_FAILED",
     topicRefused,
-    "this user may not write there: grant Write and Describe (and Create)",
+    "this user must not write to it: grant Write and Describe (and Create)",
   ],
   31: [
     "CLUSTER_AUTHORIZATION_FAILED",
     clusterRefused,
-    "this user needs a right on the cluster, usually IdempotentWrite",
+    "this user lacks a right on the cluster, usually IdempotentWrite",
   ],
   32: ["INVALID_TIMESTAMP", topicRefused, "this machine's clock is too far from the broker's for the topic's limits"],
-  33: ["UNSUPPORTED_SASL_MECHANISM", clusterRefused, "sasl.mechanism is none of those that the broker offers"],
-  34: ["ILLEGAL_SASL_STATE", clusterRefused, "the broker's port does not want SASL: remove sasl or use another port"],
+  33: ["UNSUPPORTED_SASL_MECHANISM", clusterRefused, "the broker does not offer this sasl.mechanism"],
+  34: ["ILLEGAL_SASL_STATE", clusterRefused, "the broker's port does not use SASL: remove sasl or use another port"],
   35: ["UNSUPPORTED_VERSION", clusterRefused, "the broker is too old or too new for this client"],
   36: ["TOPIC_ALREADY_EXISTS", topicMoving],
-  37: ["INVALID_PARTITIONS", topicRefused, "createTopics.partitions is not what the cluster allows"],
+  37: [
+    "INVALID_PARTITIONS",
+    topicRefused,
+    "the cluster does not allow this number of partitions: check createTopics.partitions",
+  ],
   38: ["INVALID_REPLICATION_FACTOR", topicRefused, "the replication factor is larger than the number of brokers"],
   39: ["INVALID_REPLICA_ASSIGNMENT", topicRefused],
   40: ["INVALID_CONFIG", topicRefused],
@@ -91,7 +99,7 @@ const PRODUCER_CODES: Readonly<Record<number, Entry>> = {
   52: ["TRANSACTION_COORDINATOR_FENCED", producerSpent],
   53: ["TRANSACTIONAL_ID_AUTHORIZATION_FAILED", clusterRefused, "grant Write and Describe on the transactional ids"],
   54: ["SECURITY_DISABLED", clusterRefused],
-  56: ["KAFKA_STORAGE_ERROR", topicPerhaps, "a disk of the broker fails"],
+  56: ["KAFKA_STORAGE_ERROR", topicUncertain, "a disk of the broker failed"],
   58: [
     "SASL_AUTHENTICATION_FAILED",
     clusterRefused,
@@ -101,9 +109,9 @@ const PRODUCER_CODES: Readonly<Record<number, Entry>> = {
   72: ["LISTENER_NOT_FOUND", topicMoving],
   74: ["FENCED_LEADER_EPOCH", topicMoving],
   75: ["UNKNOWN_LEADER_EPOCH", topicMoving],
-  76: ["UNSUPPORTED_COMPRESSION_TYPE", topicRefused, "the broker does not know this compression"],
+  76: ["UNSUPPORTED_COMPRESSION_TYPE", topicRefused, "the broker does not support this compression"],
   83: ["ELIGIBLE_LEADERS_NOT_AVAILABLE", topicMoving],
-  87: ["INVALID_RECORD", refused, "the broker refuses the record"],
+  87: ["INVALID_RECORD", refused, "the broker rejects the record"],
   89: ["THROTTLING_QUOTA_EXCEEDED", clusterMoving],
   90: ["PRODUCER_FENCED", producerSpent],
   100: ["UNKNOWN_TOPIC_ID", topicMoving],
@@ -112,7 +120,9 @@ const PRODUCER_CODES: Readonly<Record<number, Entry>> = {
   120: ["TRANSACTION_ABORTABLE", producerSpent],
 };
 
-/** Codes of consumers, administrators and brokers among themselves. Should one come nevertheless, nothing is sure. */
+/**
+ * Codes of consumers, administration and broker-to-broker requests. If one arrives nevertheless, the result is unknown.
+ */
 const FOREIGN_CODES: Readonly<Record<number, string>> = {
   1: "OFFSET_OUT_OF_RANGE",
   4: "INVALID_FETCH_SIZE",
@@ -186,8 +196,9 @@ const FOREIGN_CODES: Readonly<Record<number, string>> = {
   127: "VOTER_NOT_FOUND",
 };
 
-/** Codes by name, where a rule hangs on a single one. */
+/** The codes that single rules refer to, by name. */
 export const CODE = {
+  UNKNOWN_SERVER_ERROR: -1,
   NONE: 0,
   OFFSET_OUT_OF_RANGE: 1,
   CORRUPT_MESSAGE: 2,
@@ -228,18 +239,19 @@ export const CODE = {
   TRANSACTION_ABORTABLE: 120,
 } as const;
 
-/** A code that this table does not know comes from a newer broker: then nothing is sure either. */
+/** What a code means. An unknown code comes from a newer broker, so the result is unknown. */
 export function meaningOf(code: number): CodeMeaning {
-  return PRODUCER_CODES[code]?.[1] ?? clusterPerhaps;
+  return PRODUCER_CODES[code]?.[1] ?? clusterUncertain;
 }
 
+/** The protocol's name of a code. */
 export function nameOf(code: number): string | null {
   return PRODUCER_CODES[code]?.[0] ?? FOREIGN_CODES[code] ?? null;
 }
 
-/** `NAME (code): what a person reads`. */
+/** `NAME (code): hint`. */
 export function describeCode(code: number): string {
-  const name = `${nameOf(code) ?? "an error code that this version does not know"} (${code})`;
+  const name = `${nameOf(code) ?? "an error code unknown to this version of the relay"} (${code})`;
   const hint = PRODUCER_CODES[code]?.[2];
   return hint === undefined ? name : `${name}: ${hint}`;
 }

@@ -35,7 +35,7 @@ async function assertUnknown(publishing: Promise<unknown>): Promise<void> {
   await assert.rejects(publishing, (error) => isRelayError(error, "PUBLISH_UNKNOWN"));
 }
 
-test("a broker that hangs gives no outcome: the event may have been written although nobody said so", async () => {
+test("a broker that hangs gives no outcome: the event may have been written without an answer", async () => {
   const publisher = open({ requestTimeoutMs: 300 });
   await deliver(publisher, [message("a1", { topic: "hung" })]);
   await kafka.pause();
@@ -124,7 +124,7 @@ test("C5 a request that the broker cannot take is answered by silence, and what 
   assert.equal(await idsIn("huge"), "b1");
 });
 
-test("A20 an address that refuses, resets, says nothing or does not exist is the destination's fault, soon told", async () => {
+test("A20 an address that refuses, resets, does not answer or does not exist is the destination's fault, and is reported soon", async () => {
   await using resetting = await startServer((socket) => socket.once("data", () => socket.resetAndDestroy()));
   await using silent = await startServer(() => {});
   await using babbling = await startServer((socket) => socket.once("data", () => socket.end(Buffer.alloc(64, 7))));
@@ -147,7 +147,7 @@ test("A20 an address that refuses, resets, says nothing or does not exist is the
 });
 
 test("a leader that cannot be reached while another broker answers fails its topic only, and is named", async () => {
-  // The port itself tells of the topics, but it tells the address of the proxy, and that one refuses.
+  // The port itself returns the topics, but with the address of the proxy, which refuses connections.
   const publisher = open({ brokers: [`127.0.0.1:${proxy.targetPort}`] });
   proxy.refuse(true);
   const [reason] = shown(await publish(publisher, [message("a1", { topic: "away" })]));

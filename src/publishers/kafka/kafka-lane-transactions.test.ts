@@ -51,6 +51,26 @@ test("a transaction of thousands of events to several topics and partitions take
   assert.deepEqual((await lane.lastCommitted(0n, unaborted()))[0]?.ids, noteOf(1n, batch).ids);
 });
 
+test("H1 partitions that are added to a topic are used within 30 seconds in transactions too", async (t) => {
+  await using service = await openService(stand.kafka);
+  await service.transactions.prepare(1);
+  const topic = `${service.topic}.growing`;
+  await stand.kafka.createTopic(topic);
+  const batchOf = (round: string) =>
+    Array.from({ length: 40 }, (_, at) => message(`${round}${at}`, { topic, key: `k${at}` }));
+  const lane = await service.fence();
+  await commit(lane, 1n, batchOf("a"));
+  await stand.kafka.addPartitions(topic, 4);
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, "now", () => now() + 30_000);
+  await commit(lane, 2n, batchOf("b"));
+  t.mock.restoreAll();
+  await until("the new partitions are used", async () => {
+    const records = await readTopic(stand.kafka.directBrokers, topic);
+    return records.length === 80 && new Set(records.map(({ partition }) => partition)).size === 4;
+  });
+});
+
 test("answers of a busy coordinator do not spend the lane", async () => {
   await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
@@ -118,7 +138,7 @@ test("the broker names the record that it refuses, and nothing else is blamed", 
   await lane.abort(unaborted());
 });
 
-test("C5 what can be told before anything is sent begins no transaction and leaves the lane as it was", async () => {
+test("C5 a fault that is found before sending begins no transaction and leaves the lane unchanged", async () => {
   await using service = await openService(stand.kafka);
   await service.transactions.prepare(1);
   const lane = await service.fence();

@@ -1,30 +1,31 @@
 import { setTimeout as pauseMs, setImmediate } from "node:timers/promises";
+import { unreachableError } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Outcome } from "../../core/outcome.ts";
 import type { CommittedBatch, LaneAddress, LaneTransactions } from "../../ports/transactions.ts";
 import { destroyClient } from "./kafka-client.ts";
 import { CODE, describeCode } from "./kafka-error-codes.ts";
-import { answersIn, connectionReason, unreachableError } from "./kafka-errors.ts";
+import { answersIn, connectionReason } from "./kafka-errors.ts";
 import type { BatchLimits } from "./kafka-limits.ts";
 import { type Item, measure, recordBytesMax } from "./kafka-records.ts";
 import type { TopicFailure, TopicInfo, Topics } from "./kafka-topics.ts";
-import type { KafkaAccess } from "./ledger-place.ts";
+import type { KafkaAccess } from "./ledger-metadata.ts";
 import { readLedger } from "./ledger-reader.ts";
 import { encodeNote, lanePrefix, ringKey, transactionalId } from "./ledger-record.ts";
 import {
   NotSent,
   type PartitionsByTopic,
   type ProducerStamp,
-  settingsAsAsked,
+  settingsOfAskedBroker,
   type TransactionCoordinator,
 } from "./transaction-coordinator.ts";
 import {
   measureAll,
   outcomesOfRefusals,
   outcomesOfRefusedTopics,
-  outcomesOfSilence,
   outcomesOfTopics,
+  outcomesOfUnreachable,
   type RecordCounts,
 } from "./transaction-outcomes.ts";
 import {
@@ -37,41 +38,41 @@ import {
 import { refusedOnLedger } from "./transaction-rights.ts";
 import { TransactionSender } from "./transaction-sender.ts";
 
-/** What all lanes of a destination have in common. */
+/** What all lanes of a destination share. */
 export interface LaneContext {
   readonly topics: Topics;
   readonly limits: BatchLimits;
   readonly counts: RecordCounts;
-  /** Told when a lane has let go of its connections. */
+  /** Called when a lane has closed its connections. */
   closed(lane: LaneTransactions): void;
 }
 
-/** A broker that creates topics by itself needs a moment for it, and does not say that it is about to. */
+/** A broker that auto-creates a topic needs a moment, and its response does not say that it does so. */
 const CREATION_PAUSES_MS = [20, 50, 100, 200, 400] as const;
 
-/** A topic that one broker knows already may be news to another one for a moment. */
+/** A new topic may be unknown to some brokers for a moment. */
 const NEW_TOPIC_PAUSES_MS = [20, 100, 400] as const;
 
 /**
- * - `idle`: the coordinator knows of no transaction. `send` may begin one.
+ * - `idle`: no transaction is open. `send` may begin one.
  * - `open`: everything is sent; commit or abort.
- * - `refused`: begun, but not whole: only an abort is left.
- * - `lost`: a request got no answer, or the producer is fenced. Nothing is left.
+ * - `refused`: begun, but incomplete: it can only be aborted.
+ * - `lost`: a request got no answer, or the producer is fenced. The lane must be fenced again.
  */
 type State = "idle" | "open" | "refused" | "lost";
 
 /**
  * One lane's producer.
  *
- * No request that changes a transaction is ever repeated without an answer. What got none may still be under way and
- * would hit the next transaction, so the producer is not used again: the next fence raises the epoch, and that makes
- * the straggler powerless.
+ * A request that changes a transaction is never retried without an answer. An unanswered request may still arrive and
+ * would affect the next transaction. So the producer is not used again: the next fence raises the epoch, and the
+ * brokers then reject the late request.
  */
 export class KafkaLaneTransactions implements LaneTransactions {
   readonly #access: KafkaAccess;
   readonly #context: LaneContext;
   readonly #lane: LaneAddress;
-  /** Of the keys of its notes. */
+  /** The prefix of the keys of its ledger records. */
   readonly #prefix: string;
   readonly #coordinator: TransactionCoordinator;
   readonly #stamp: ProducerStamp;
@@ -122,7 +123,7 @@ export class KafkaLaneTransactions implements LaneTransactions {
       const rounds = planRounds(items, this.#rules(found));
       const begun = this.#begin(messages, this.#partitionsOf(rounds));
       begun.catch(() => {}); // awaited below
-      // As soon as that request is on its way, there is time to write the one that follows it.
+      // Let that request be sent first, then use the wait to encode the next one.
       await setImmediate();
       addNote(rounds, this.#noteBatch(note));
       const ahead = this.#sender.ahead(rounds[0]!);
@@ -148,20 +149,20 @@ export class KafkaLaneTransactions implements LaneTransactions {
     this.#context.closed(this);
   }
 
-  /** Whatever goes wrong in here, nobody knows what took effect: then the connections go, and with them the lane. */
+  /** After any error in here it is unknown what took effect, so the connections are destroyed and the lane is lost. */
   async #guard<T>(state: State, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    if (this.#state !== state) throw new Error(`the transaction is ${this.#state}, not ${state}`);
-    if (state === "idle" && this.#isSpent) throw new Error("the lane has to be fenced anew");
+    if (this.#state !== state) throw new Error(`the lane's transaction is ${this.#state}, but must be ${state}`);
+    if (state === "idle" && this.#isSpent) throw new Error("the lane must be fenced again");
     try {
       return await untilAborted([signal, this.#closed.signal], work);
     } catch (error) {
       this.#lose();
       await destroyClient(this.#access.client);
-      throw this.#told(error);
+      throw this.#explain(error);
     }
   }
 
-  /** What was given up may still be running, and must not bring the lane back to life. */
+  /** An aborted call may still be running and must not revive a lost lane. */
   #enter(state: State): void {
     if (this.#state !== "lost") this.#state = state;
   }
@@ -172,14 +173,14 @@ export class KafkaLaneTransactions implements LaneTransactions {
     this.#closed.abort();
   }
 
-  /** Errors of the client in words; our own, and bugs, as they are. */
-  #told(error: unknown): unknown {
+  /** Explains errors of the client; leaves our own errors and bugs as they are. */
+  #explain(error: unknown): unknown {
     if (error instanceof RelayError) return error;
     const [answer] = answersIn(error);
     if (answer !== undefined) return new Error(`Kafka answered ${describeCode(answer.code)}`, { cause: error });
     const isClients = error instanceof NotSent || (error instanceof Error && "code" in error);
     if (!isClients) return error;
-    return new Error(connectionReason(settingsAsAsked(this.#access.settings, error), error), { cause: error });
+    return new Error(connectionReason(settingsOfAskedBroker(this.#access.settings, error), error), { cause: error });
   }
 
   #ledgerFault(error: unknown): unknown {
@@ -187,10 +188,12 @@ export class KafkaLaneTransactions implements LaneTransactions {
     if (error instanceof RelayError) return error;
     const codes = answersIn(error).map(({ code }) => code);
     if (codes.includes(CODE.TOPIC_AUTHORIZATION_FAILED)) return refusedOnLedger(settings, ["Read"], error);
-    return unreachableError(settings, error);
+    return unreachableError(connectionReason(settings, error), error);
   }
 
-  /** Where the topics are, after a moment of patience for those that are being created; or why that is not known. */
+  /**
+   * The topics' partitions, after a short wait for topics that are being created; or the outcomes if some are missing.
+   */
   async #lookUp(
     messages: readonly Message[],
     signal: AbortSignal,
@@ -211,8 +214,8 @@ export class KafkaLaneTransactions implements LaneTransactions {
         if (missing.length > 0) await pauseMs(waitMs, undefined, { signal });
       }
     } catch (error) {
-      // Nothing was begun, so this is an outage like any other.
-      return outcomesOfSilence(messages, this.#access.settings, error);
+      // No transaction was begun, so this is an ordinary outage.
+      return outcomesOfUnreachable(messages, this.#access.settings, error);
     }
     for (const topic of missing) topics.giveUp(topic);
     return outcomesOfTopics(messages, failures);
@@ -255,7 +258,7 @@ export class KafkaLaneTransactions implements LaneTransactions {
     return partitions;
   }
 
-  /** Null when it has begun; else why not, and then there is nothing to abort. */
+  /** Null when the transaction has begun; else the outcomes, and there is nothing to abort. */
   async #begin(messages: readonly Message[], partitions: PartitionsByTopic): Promise<readonly Outcome[] | null> {
     try {
       for (const waitMs of [...NEW_TOPIC_PAUSES_MS, null]) {
@@ -266,13 +269,13 @@ export class KafkaLaneTransactions implements LaneTransactions {
         await pauseMs(waitMs);
       }
     } catch (error) {
-      if (error instanceof NotSent) return outcomesOfSilence(messages, this.#access.settings, error);
+      if (error instanceof NotSent) return outcomesOfUnreachable(messages, this.#access.settings, error);
       throw error;
     }
     return null;
   }
 
-  /** One round after another: two requests of a partition at a time could change places. */
+  /** Rounds go one after another: two concurrent requests to a partition could be reordered. */
   async #sendRounds(
     messages: readonly Message[],
     rounds: readonly TransactionRound[],
@@ -282,7 +285,8 @@ export class KafkaLaneTransactions implements LaneTransactions {
     for (const [at, round] of rounds.entries()) {
       const refusals = await this.#sender.send(round, at === 0 ? ahead : undefined);
       if (refusals.length === 0) continue;
-      // The brokers have numbered some records and not others: after the abort another producer goes on.
+      // The brokers have counted the sequence numbers of some records only, so a new producer must continue after the
+      // abort.
       this.#isSpent = true;
       const { settings } = this.#access;
       return outcomesOfRefusals(messages, refusals, { settings, ...this.#context });
@@ -293,13 +297,13 @@ export class KafkaLaneTransactions implements LaneTransactions {
   }
 }
 
-/** The caller gave up, or the lane was closed. */
+/** The caller aborted, or the lane was closed. */
 export class GivenUp extends Error {}
 
-/** Rejects as soon as one of the signals aborts, whatever becomes of the work. */
+/** Rejects as soon as one of the signals aborts, and leaves the work running. */
 export function untilAborted<T>(signals: readonly AbortSignal[], work: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => reject(new GivenUp("the call was given up before Kafka answered"));
+    const giveUp = () => reject(new GivenUp("the call was aborted before Kafka answered"));
     if (signals.some(({ aborted }) => aborted)) return giveUp();
     for (const signal of signals) signal.addEventListener("abort", giveUp, { once: true });
     work()

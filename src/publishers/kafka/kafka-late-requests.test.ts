@@ -16,7 +16,7 @@ import { accessFor, commit, ledger, open, openService, send, unaborted } from ".
 const stand = proxiedKafka();
 type Service = Awaited<ReturnType<typeof openService>>;
 const passing: Fate = { kind: "pass" };
-/** Long enough for whoever waits in vain to go on meanwhile. */
+/** Long enough for the caller to time out and continue. */
 const late: Fate = { kind: "hold", ms: 700, reset: true };
 
 /** The next request of this name meets its fate; all others pass. */
@@ -63,6 +63,22 @@ test("A2 a late commit does not end the heir's transaction", async () => {
   await commit(heir, 1n, service.messages("a3"));
   await service.assertVisible("a3");
   assert.deepEqual(await ledger(await service.fence()), [1n]);
+});
+
+test("A2 a broker that coordinates no more and remembers the last commit is not believed: no event counts as delivered", async () => {
+  await using service = await preparedService();
+  const lane = await service.fence();
+  await commit(lane, 1n, service.messages("a1"));
+  await open(lane, 2n, service.messages("a2"));
+  // The coordinator moved; the next broker asked is a former one that has slept, and knows only that batch 1 was
+  // committed.
+  const said = [CODE.NOT_COORDINATOR, CODE.NONE];
+  stand.proxy.decide = ({ name }) => (name === "EndTxn" ? { kind: "answer", code: said.shift() ?? 0 } : passing);
+  await assert.rejects(lane.commit(unaborted()), /NOT_COORDINATOR/);
+  stand.proxy.decide = () => passing;
+  assert.equal(lane.isSpent, true);
+  assert.deepEqual(await ledger(await service.fence()), [1n]);
+  await service.assertVisible("a1");
 });
 
 test("A2 without a new fence a late commit ends the next transaction: that is why a lane is spent", async () => {

@@ -117,7 +117,7 @@ test("A2 a ledger that is deleted meanwhile is noticed before anything is delive
   await service.assertVisible("a1");
 });
 
-test("A2 a compacted ledger tells the same as before", async () => {
+test("A2 a compacted ledger returns the same as before", async () => {
   await using service = await openService(kafka, { ledger: { ringSize: 8 } });
   const { topic } = service.settings.ledger;
   await kafka.createTopic(topic, { partitions: 1, config: EAGER });
@@ -197,7 +197,7 @@ test("a lane holds one connection to a broker, and none when it is closed; prepa
   assert.equal(sockets(), 0);
 });
 
-test("A4 while nobody can be reached nothing is begun, no event is blamed, and the lane goes on afterwards", async () => {
+test("A4 while no broker can be reached nothing is begun, no event is blamed, and the lane continues afterwards", async () => {
   await using service = await openService(kafka);
   await service.transactions.prepare(1);
   const lane = await service.fence();
@@ -215,6 +215,19 @@ test("A4 while nobody can be reached nothing is begun, no event is blamed, and t
   await commit(lane, 2n, service.messages("a2 b2"));
   await service.assertVisible("a1", "a2", "b2");
   assert.deepEqual(await ledger(lane), [1n, 2n]);
+});
+
+test("H1 A20 a broker that stands still gives no answer in time, and nothing is said of TLS or a login", async () => {
+  await using service = await openService(kafka, { requestTimeoutMs: 500, connectTimeoutMs: 500 });
+  await service.transactions.prepare(1);
+  await kafka.pause();
+  try {
+    const silent = { code: "DESTINATION_UNREACHABLE", message: /: no answer in time: check brokers and the network\./ };
+    await assert.rejects(service.transactions.prepare(1), silent);
+    await assert.rejects(service.fence(), silent);
+  } finally {
+    kafka.resume();
+  }
 });
 
 test("a transaction timeout above the broker's limit names the setting", async () => {

@@ -1,7 +1,7 @@
 /** Below the broker's default of 1 MiB for a batch. */
 const BATCH_BYTES = 900_000;
 
-/** How large a record batch of a topic may become. Only the broker knows, so its refusals are remembered. */
+/** The maximum size of a topic's record batch. Only the broker knows it, so this learns from refused batches. */
 export class BatchLimits {
   readonly #learned = new Map<string, number>();
 
@@ -9,7 +9,7 @@ export class BatchLimits {
     return this.#learned.get(topic) ?? BATCH_BYTES;
   }
 
-  /** A batch of several records and of this size was refused. */
+  /** The broker refused a batch of several records with this size. */
   refused(topic: string, bytes: number): void {
     this.#learned.set(topic, Math.min(this.of(topic), Math.floor(bytes / 2)));
   }

@@ -15,20 +15,21 @@ import { answersIn } from "./kafka-errors.ts";
 import { PRODUCE_VERSION_MIN, type ProduceAnswer, type ProduceBatch, produce } from "./kafka-produce.ts";
 import { QUICK_FAILURE_MS, type Topics } from "./kafka-topics.ts";
 
-/** What became of a batch. */
-export type Verdict =
+/** The result of sending a batch. */
+export type BatchResult =
   | { readonly kind: "written" }
-  /** The broker said no. */
+  /** The broker refused it. */
   | { readonly kind: "refused"; readonly answer: ProduceAnswer }
-  /** It was not sent, because the broker that leads it could not be reached; null: no broker could. */
+  /** It was not sent, because the partition's leader could not be reached; null: no broker could. */
   | { readonly kind: "unsent"; readonly error: unknown; readonly broker: BrokerAddress | null }
-  /** It was sent, and nobody answered. */
+  /** It was sent and got no answer. */
   | { readonly kind: "unanswered"; readonly error: unknown; readonly broker: BrokerAddress };
 
+/** A batch without its sequence number. */
 export type DraftBatch = Omit<ProduceBatch, "sequence">;
 
-/** What the cluster knows the producer by, and the version of the protocol that both speak. */
-interface Introduction {
+/** The producer's id and epoch, and the API version that client and broker share. */
+interface ProducerIdentity {
   readonly id: bigint;
   readonly epoch: number;
   readonly produceVersion: number;
@@ -37,19 +38,19 @@ interface Introduction {
 interface Pending<D extends DraftBatch = DraftBatch> {
   readonly draft: D;
   readonly sequence: number;
-  verdict: Verdict;
-  /** It may have been written although the last answer says otherwise. */
-  isDoubtful: boolean;
+  result: BatchResult;
+  /** It may have been written, although the last answer says otherwise. */
+  isUncertain: boolean;
 }
 
-/** Pauses before a request is repeated: a partition that moves is at its new broker after a moment. */
+/** Pauses before retries: a moving partition needs a moment until its new leader accepts writes. */
 const PAUSES_MS: readonly number[] = [50, 150, 400, 800];
 
-const written: Verdict = { kind: "written" };
+const written: BatchResult = { kind: "written" };
 
 /**
- * An idempotent producer with connections of its own, used by one publish at a time. The broker numbers its records
- * per partition, so a request that got no answer is repeated without harm as long as the link lives.
+ * An idempotent producer with its own connections, used by one publish at a time. The broker checks the sequence
+ * numbers per partition, so an unanswered request can be retried safely as long as the link lives.
  */
 export class KafkaLink {
   readonly client: KafkaClient;
@@ -59,7 +60,7 @@ export class KafkaLink {
   readonly #clock: Clock;
   readonly #brokers: readonly BrokerAddress[];
   readonly #sequences = new Map<string, number>();
-  #producer: Introduction | null = null;
+  #producer: ProducerIdentity | null = null;
   #isSpent = false;
 
   constructor(kafka: Kafka, settings: KafkaSettings, topics: Topics, clock: Clock = systemClock) {
@@ -71,29 +72,29 @@ export class KafkaLink {
     this.client = openClient(kafka, { ...settings, brokers: this.#brokers });
   }
 
-  /** True when its numbering is in doubt: it must not be used again. */
+  /** True when its sequence numbers are uncertain: it must not be used again. */
   get isSpent(): boolean {
     return this.#isSpent;
   }
 
-  /** No broker answered it: the next publish gets another link, which begins its search elsewhere. */
+  /** Call it when no broker answered: the next publish gets a new link, which starts its search at another broker. */
   spend(): void {
     this.#isSpent = true;
     this.#topics.tryOthers(this.#brokers);
   }
 
-  /** Nothing is sent over it any more. Legal at any time, also twice. */
+  /** Closes the connections; nothing more is sent. May be called at any time, also twice. */
   async destroy(): Promise<void> {
     this.#isSpent = true;
     await destroyClient(this.client);
   }
 
-  /** Gets the producer's number. Rejects when no broker can be reached or none lets us in. */
+  /** Gets a producer id. Rejects when no broker can be reached or the login fails. */
   async open(signal: AbortSignal): Promise<void> {
     const startedMs = this.#clock.monotonicMs();
     for (let attempt = 0; this.#producer === null; attempt++) {
       try {
-        this.#producer = await this.#introduce();
+        this.#producer = await this.#initProducer();
       } catch (error) {
         const pauseMs = PAUSES_MS[attempt];
         const answers = answersIn(error);
@@ -106,26 +107,29 @@ export class KafkaLink {
     }
   }
 
-  async #introduce(): Promise<Introduction> {
+  async #initProducer(): Promise<ProducerIdentity> {
     const connection = await anyConnection(this.#kafka, this.client);
     const { version } = await apiOf(this.#kafka, this.client, "Produce");
     if (version < PRODUCE_VERSION_MIN) {
-      throw new RelayError("CONFIG_INVALID", `${describeBrokers(this.#settings.brokers)} runs a Kafka older than 2.4.`);
+      throw new RelayError(
+        "CONFIG_INVALID",
+        `${describeBrokers(this.#settings.brokers)} runs a Kafka version before 2.4: upgrade the brokers.`,
+      );
     }
     const init = await apiOf(this.#kafka, this.client, "InitProducerId");
-    // -1 asks for a new number; the client's default of 0 would claim somebody else's.
+    // -1 requests a new id; the client's default of 0 would claim another producer's.
     const answer = await init.async(connection, null, 0, -1n, -1);
     const { producerId, producerEpoch } = answer as { readonly producerId: bigint; readonly producerEpoch: number };
     return { id: producerId, epoch: producerEpoch, produceVersion: version };
   }
 
   /**
-   * Sends one batch per partition and tells what became of each, as soon as it is known. What may be repeated is
-   * repeated for a short while.
+   * Sends one batch per partition and reports each result as soon as it is known. Retries for a short time where that
+   * is safe.
    */
   async send<D extends DraftBatch>(
     drafts: readonly D[],
-    tell: (draft: D, verdict: Verdict) => void,
+    report: (draft: D, result: BatchResult) => void,
     signal: AbortSignal,
   ): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + this.#settings.requestTimeoutMs;
@@ -135,17 +139,20 @@ export class KafkaLink {
       const mayRepeat = () => pauseMs !== null && !signal.aborted && this.#clock.monotonicMs() + pauseMs < deadlineMs;
       const again: Pending<D>[] = [];
       await this.#sendOnce(pending, (it) => {
-        if (mayRepeat() && isPassing(it.verdict)) again.push(it);
-        else tell(it.draft, this.#finish(it));
+        if (mayRepeat() && isPassing(it.result)) again.push(it);
+        else report(it.draft, this.#finish(it));
       });
       if (again.length === 0) return;
       await this.#clock.sleep(pauseMs ?? 0, signal);
-      pending = await this.#lookUpAgain(again, (it) => tell(it.draft, this.#finish(it)));
+      pending = await this.#lookUpAgain(again, (it) => report(it.draft, this.#finish(it)));
     }
   }
 
-  /** One request per broker, all at the same time. */
-  async #sendOnce<D extends DraftBatch>(pending: readonly Pending<D>[], tell: (it: Pending<D>) => void): Promise<void> {
+  /** One request per broker, all in parallel. */
+  async #sendOnce<D extends DraftBatch>(
+    pending: readonly Pending<D>[],
+    report: (it: Pending<D>) => void,
+  ): Promise<void> {
     const byLeader = Map.groupBy(pending, ({ draft }) => {
       const leader = this.#topics.leaderOf(draft.topic, draft.partition);
       return leader === null ? null : `${leader.host}:${leader.port}`;
@@ -154,8 +161,8 @@ export class KafkaLink {
     for (const [, group] of byLeader) {
       const { topic, partition } = group[0]!.draft;
       const leader = this.#topics.leaderOf(topic, partition);
-      if (leader !== null) requests.push(this.#sendTo(leader, group, tell));
-      else for (const it of group) this.#judge(it, refusal(it.draft, CODE.LEADER_NOT_AVAILABLE), tell);
+      if (leader !== null) requests.push(this.#sendTo(leader, group, report));
+      else for (const it of group) this.#record(it, refusal(it.draft, CODE.LEADER_NOT_AVAILABLE), report);
     }
     await Promise.all(requests);
   }
@@ -163,10 +170,10 @@ export class KafkaLink {
   async #sendTo<D extends DraftBatch>(
     leader: BrokerAddress,
     group: readonly Pending<D>[],
-    tell: (it: Pending<D>) => void,
+    report: (it: Pending<D>) => void,
   ): Promise<void> {
-    const all = (verdict: Verdict) => {
-      for (const it of group) this.#judge(it, verdict, tell);
+    const all = (result: BatchResult) => {
+      for (const it of group) this.#record(it, result, report);
     };
     const connection = await connectionTo(this.#kafka, this.client, leader).catch((error: unknown) => {
       all({ kind: "unsent", error, broker: leader });
@@ -179,7 +186,7 @@ export class KafkaLink {
     });
     if (answers === null) return;
     const found = new Map(answers.map((answer) => [`${answer.topic}:${answer.partition}`, answer]));
-    for (const it of group) this.#judge(it, verdictOf(found.get(slotOf(it.draft)), leader), tell);
+    for (const it of group) this.#record(it, resultOf(found.get(slotOf(it.draft)), leader), report);
   }
 
   #request(connection: Awaited<ReturnType<typeof connectionTo>>, group: readonly Pending[]) {
@@ -195,17 +202,17 @@ export class KafkaLink {
     });
   }
 
-  #judge<D extends DraftBatch>(it: Pending<D>, verdict: Verdict, tell: (it: Pending<D>) => void): void {
-    it.verdict = verdict;
-    if (verdict.kind === "unanswered") it.isDoubtful = true;
-    if (verdict.kind === "refused" && !meaningOf(verdict.answer.code).isDefinite) it.isDoubtful = true;
-    tell(it);
+  #record<D extends DraftBatch>(it: Pending<D>, result: BatchResult, report: (it: Pending<D>) => void): void {
+    it.result = result;
+    if (result.kind === "unanswered") it.isUncertain = true;
+    if (result.kind === "refused" && !meaningOf(result.answer.code).isDefinite) it.isUncertain = true;
+    report(it);
   }
 
-  /** Looks for the new leaders; what can no longer be sent is told. Returns the rest. */
+  /** Looks up the new leaders and reports batches that can no longer be sent. Returns the rest. */
   async #lookUpAgain<D extends DraftBatch>(
     again: readonly Pending<D>[],
-    tell: (it: Pending<D>) => void,
+    report: (it: Pending<D>) => void,
   ): Promise<Pending<D>[]> {
     try {
       const failures = await this.#topics.lookUp(
@@ -216,13 +223,13 @@ export class KafkaLink {
         const failure = failures.get(it.draft.topic);
         if (failure === undefined) return true;
         const answer = { topic: it.draft.topic, partition: it.draft.partition, ...failure, faults: [] };
-        this.#judge(it, { kind: "refused", answer }, tell);
+        this.#record(it, { kind: "refused", answer }, report);
         return false;
       });
     } catch (error) {
       for (const it of again) {
-        if (it.verdict.kind === "unanswered" || it.isDoubtful) tell(it);
-        else this.#judge(it, { kind: "unsent", error, broker: null }, tell);
+        if (it.result.kind === "unanswered" || it.isUncertain) report(it);
+        else this.#record(it, { kind: "unsent", error, broker: null }, report);
       }
       return [];
     }
@@ -230,14 +237,14 @@ export class KafkaLink {
 
   #begin<D extends DraftBatch>(draft: D): Pending<D> {
     const sequence = this.#sequences.get(slotOf(draft)) ?? 0;
-    return { draft, sequence, verdict: { kind: "unsent", error: null, broker: null }, isDoubtful: false };
+    return { draft, sequence, result: { kind: "unsent", error: null, broker: null }, isUncertain: false };
   }
 
-  #finish({ draft, sequence, verdict, isDoubtful }: Pending): Verdict {
-    if (verdict.kind === "written") this.#sequences.set(slotOf(draft), after(sequence, draft.items.length));
-    else if (isDoubtful) this.#isSpent = true;
-    if (isPassing(verdict)) this.#topics.forget(draft.topic);
-    return verdict;
+  #finish({ draft, sequence, result, isUncertain }: Pending): BatchResult {
+    if (result.kind === "written") this.#sequences.set(slotOf(draft), after(sequence, draft.items.length));
+    else if (isUncertain) this.#isSpent = true;
+    if (isPassing(result)) this.#topics.forget(draft.topic);
+    return result;
   }
 }
 
@@ -245,23 +252,23 @@ function slotOf({ topic, partition }: DraftBatch): string {
   return `${topic}:${partition}`;
 }
 
-/** The numbers of records wrap around as the broker's do. */
+/** Sequence numbers wrap around as on the broker. */
 function after(sequence: number, count: number): number {
   return (sequence + count) % 2 ** 31;
 }
 
-function verdictOf(answer: ProduceAnswer | undefined, broker: BrokerAddress): Verdict {
+function resultOf(answer: ProduceAnswer | undefined, broker: BrokerAddress): BatchResult {
   if (answer === undefined)
-    return { kind: "unanswered", error: new Error("its answer leaves the partition out"), broker };
+    return { kind: "unanswered", error: new Error("the broker's response lacks the partition"), broker };
   const isThere = answer.code === CODE.NONE || answer.code === CODE.DUPLICATE_SEQUENCE_NUMBER;
   return isThere ? written : { kind: "refused", answer };
 }
 
-function refusal({ topic, partition }: DraftBatch, code: number): Verdict {
+function refusal({ topic, partition }: DraftBatch, code: number): BatchResult {
   return { kind: "refused", answer: { topic, partition, code, message: null, faults: [] } };
 }
 
-function isPassing(verdict: Verdict): boolean {
-  if (verdict.kind === "refused") return meaningOf(verdict.answer.code).isPassing;
-  return verdict.kind !== "written";
+function isPassing(result: BatchResult): boolean {
+  if (result.kind === "refused") return meaningOf(result.answer.code).isPassing;
+  return result.kind !== "written";
 }

@@ -1,12 +1,12 @@
 const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
 
-/** The partition that a Java producer picks for this key, so that producers of both kinds can share a topic. */
+/** The partition that a Java producer selects for this key, so that both kinds of producers can share a topic. */
 export function partitionOf(key: string, partitionCount: number): number {
   return partitionCount === 1 ? 0 : (murmur2(key) & 0x7fffffff) % partitionCount;
 }
 
-/** Where short keys are spread out as bytes; every call fills it anew. */
+/** The buffer for the bytes of short keys; every call overwrites it. */
 const scratch = Buffer.alloc(256);
 
 /** Murmur2 over the key's UTF-8 bytes, as an integer of 32 bits. */
@@ -30,7 +30,7 @@ function murmur2(key: string): number {
   return hash ^ (hash >>> 15);
 }
 
-/** A call into the runtime costs more than the few characters of most keys. */
+/** Encodes short ASCII keys in a loop: a call into the runtime costs more. */
 function fill(key: string): number {
   for (let at = 0; at < key.length; at++) {
     const code = key.charCodeAt(at);

@@ -5,9 +5,10 @@ import { partitionOf } from "./kafka-partitions.ts";
 import { type Item, recordBytesMax } from "./kafka-records.ts";
 import type { TopicInfo } from "./kafka-topics.ts";
 
+/** A batch of one round. */
 export interface PlannedBatch extends DraftBatch {
   readonly items: Item<Message>[];
-  /** Never less than what the batch takes on the wire. */
+  /** An upper bound of the batch's size on the wire. */
   bytes: number;
   isFull: boolean;
   readonly bytesMax: number;
@@ -16,30 +17,34 @@ export interface PlannedBatch extends DraftBatch {
 
 interface Round {
   readonly batches: readonly PlannedBatch[];
-  /** For a later round, in their order. */
+  /** Items for a later round, in order. */
   readonly later: readonly Item<Message>[];
-  /** Of keys that have failed. */
+  /** Items of keys that have failed. */
   readonly skipped: readonly Item<Message>[];
 }
 
+/** What limits a round. */
 export interface PlanRules {
   readonly limits: BatchLimits;
-  /** Null for a topic of which nothing is known yet: its messages wait. */
+  /** Null for a topic that is not looked up yet: its messages wait. */
   topicInfo(topic: string): TopicInfo | null;
-  /** Keys with the place of their first failed message: what comes behind it is not sent. */
+  /** The index of the first failed message of each key: later messages of the key are not sent. */
   readonly failedKeys: ReadonlyMap<string, number>;
-  /** Records that a batch of this partition may hold; where the broker did not say which one it refuses. */
+  /**
+   * The maximum number of records per batch of this partition, lowered when a broker refuses a batch without naming the
+   * record.
+   */
   countMax(topic: string, partition: number): number;
-  /** Messages without a key go to one partition per publish, and to another one at the next. */
+  /** Messages without a key go to one partition per publish, and to the next one in the following publish. */
   readonly spread: number;
 }
 
-/** Far below what a broker takes in one request, and enough to keep it busy. */
+/** Far below a broker's request limit, and enough to keep it busy. */
 const ROUND_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
- * Sorts messages into one batch per partition. A key's messages go in their order: one that does not go in the same
- * batch as the key's earlier ones waits for a later round, and everything of its key behind it.
+ * Sorts messages into one batch per partition. To keep the order per key, a message that does not fit into the same
+ * batch as the earlier ones of its key waits for a later round, with all later messages of the key.
  */
 export function planRound(items: readonly Item<Message>[], rules: PlanRules): Round {
   const { failedKeys } = rules;
@@ -82,7 +87,7 @@ class Slots {
     this.#rules = rules;
   }
 
-  /** The batch that the item goes into; null when it has to wait. */
+  /** The batch for the item; null when it has to wait. */
   find(item: Item<Message>): PlannedBatch | null {
     const { topic, key } = item.message;
     let known = this.#topics.get(topic);
@@ -103,7 +108,7 @@ class Slots {
     return batch.items.length > 0 && this.#isFull(batch, item) ? null : batch;
   }
 
-  /** Returns the bytes that it takes. */
+  /** Adds the item; returns its size in bytes. */
   put(batch: PlannedBatch, item: Item<Message>): number {
     const bytes = recordBytesMax(item);
     if (batch.items.length === 0) this.batches.push(batch);

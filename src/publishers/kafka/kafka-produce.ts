@@ -8,10 +8,11 @@ export interface ProduceBatch {
   readonly topic: string;
   readonly partition: number;
   readonly items: readonly Item[];
-  /** The number of its first record within its producer and partition: a batch that the broker has already is dropped. */
+  /** The sequence number of its first record. The broker drops a batch whose number it already has. */
   readonly sequence: number;
 }
 
+/** A Produce request to one broker. */
 export interface ProduceRequest {
   /** At least PRODUCE_VERSION_MIN. */
   readonly version: number;
@@ -24,18 +25,18 @@ export interface ProduceRequest {
   readonly batches: readonly ProduceBatch[];
 }
 
-/** What the broker says of one batch. */
+/** The broker's answer for one batch. */
 export interface ProduceAnswer {
   readonly topic: string;
   readonly partition: number;
   readonly code: number;
   readonly message: string | null;
-  /** The records at fault, by their place in the batch, where the broker names them. */
+  /** The records at fault, by their index in the batch, if the broker names them. */
   readonly faults: readonly { readonly at: number; readonly message: string | null }[];
 }
 
 const PRODUCE_API = 0;
-/** From here on lengths are variable, and Kafka 2.4 and everything later speaks it. */
+/** The first version with variable-length fields; Kafka 2.4 and later support it. */
 export const PRODUCE_VERSION_MIN = 9;
 const ALL_REPLICAS = -1;
 const TRANSACTIONAL = 16;
@@ -46,8 +47,8 @@ const CRC_AT = 17;
 const ATTRIBUTES_AT = 21;
 
 /**
- * Writes the batches at one broker. Error codes are answers, not exceptions: rejected means that there was no answer,
- * and nobody knows what was written.
+ * Sends the batches to one broker. Error codes are answers, not exceptions: a rejection means that there was no answer
+ * and it is unknown what was written.
  */
 export function produce(
   kafka: Kafka,
@@ -68,7 +69,7 @@ export function produce(
   });
 }
 
-/** The request's bytes in memory of their own, for whoever has time to write them before they can be sent. */
+/** Encodes a request into its own memory, to use the time before it can be sent. */
 export function encodeAhead(kafka: Kafka, request: ProduceRequest): Buffer {
   return encode(kafka, request, Buffer.allocUnsafeSlow);
 }
@@ -99,7 +100,7 @@ function encode(kafka: Kafka, request: ProduceRequest, allocate: (bytes: number)
 
 const NO_TAGS = 0;
 
-/** The client copies a request together with its head at once, so one place to write serves all; a rare large one has its own. */
+/** The client copies a request at once, so all requests share one buffer; rare large ones get their own. */
 const SHARED_BYTES_MAX = 2 * 1024 * 1024;
 let shared = Buffer.allocUnsafeSlow(64 * 1024);
 
@@ -109,7 +110,7 @@ function spaceOf(bytes: number): Buffer {
   return shared;
 }
 
-/** The size of a batch's records, and the records themselves where they are compressed. */
+/** The size of a batch's records, and the records themselves if they are compressed. */
 interface Packed {
   readonly bytes: number;
   readonly compressed: Buffer | null;
@@ -129,7 +130,7 @@ function requestBytes(
   topics: ReadonlyMap<string, readonly ProduceBatch[]>,
   packed: ReadonlyMap<ProduceBatch, Packed>,
 ): number {
-  // Every text and list takes at most five bytes more than its content.
+  // Every string and list takes at most five bytes more than its content.
   let bytes = 64 + Buffer.byteLength(transactionalId ?? "");
   for (const topic of topics.keys()) bytes += 16 + Buffer.byteLength(topic);
   for (const records of packed.values()) bytes += 16 + BATCH_HEAD_BYTES + records.bytes;

@@ -188,7 +188,7 @@ test("G2 F2 an unknown topic fails as a topic, keeps later events of its keys ba
   assert.deepEqual([ofA, await idsIn("absent")], [["a1", "a3"], "a2 -1"]);
 });
 
-test("G2 a topic is created by the broker, or by the relay as it is told", async () => {
+test("G2 a topic is created by the broker, or by the relay as configured", async () => {
   await deliver(publisher, [message("a1", { topic: "made-by-broker" })]);
   await deliver(open({ createTopics: true }), [message("a1", { topic: "made-by-default" })]);
   await deliver(
@@ -201,6 +201,22 @@ test("G2 a topic is created by the broker, or by the relay as it is told", async
     message("a1", { topic: "made-of-nine" }),
   ]);
   assert.match(shown(refused)[0]!, /^retry topic: topic "made-of-nine": INVALID_REPLICATION_FACTOR \(38\)/);
+});
+
+test("H1 partitions that are added to a topic are used within 30 seconds", async (t) => {
+  await kafka.createTopic("growing");
+  const send = (round: string) =>
+    deliver(
+      publisher,
+      Array.from({ length: 40 }, (_, at) => message(`${round}${at}`, { topic: "growing", key: `k${at}` })),
+    );
+  await send("a");
+  await kafka.addPartitions("growing", 4);
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, "now", () => now() + 30_000);
+  await send("b");
+  const records = await readTopic(kafka.directBrokers, "growing");
+  assert.deepEqual([records.length, new Set(records.map(({ partition }) => partition)).size], [80, 4]);
 });
 
 test("G2 an illegal topic name is refused without a broker", async () => {

@@ -5,6 +5,7 @@ import type { Publisher, Report } from "../../ports/publisher.ts";
 import { loadKafka } from "./kafka-client.ts";
 import { type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
 import { Delivery } from "./kafka-delivery.ts";
+import { examineKafka } from "./kafka-examination.ts";
 import { BatchLimits } from "./kafka-limits.ts";
 import { KafkaLink } from "./kafka-link.ts";
 import { Topics } from "./kafka-topics.ts";
@@ -12,7 +13,7 @@ import { kafkaTransactions } from "./kafka-transactions.ts";
 
 export type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "./kafka-config.ts";
 
-/** Delivers to the topics of a Kafka cluster. Connects with the first event. */
+/** Publishes to the topics of a Kafka cluster. Connects with the first event. */
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const settings = kafkaSettings(options);
   const plain = new PlainDelivery(settings);
@@ -22,13 +23,14 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     capabilities: { keyOrderInBatch: true, deduplicates: false, attributePrefix: "ce_" },
     ...(transactions === null ? {} : { transactions }),
     publish: (batch, report, signal) => plain.publish(batch, report, signal),
+    examine: (signal) => examineKafka(settings, signal),
     async close() {
       await Promise.all([plain.close(), transactions?.close()]);
     },
   };
 }
 
-/** At least once: an idempotent producer of its own for each publish that is under way. */
+/** At-least-once delivery: each running publish has its own idempotent producer. */
 class PlainDelivery {
   readonly #settings: KafkaSettings;
   readonly #limits = new BatchLimits();
@@ -56,16 +58,16 @@ class PlainDelivery {
     };
     signal.addEventListener("abort", abort, { once: true });
     const context = { settings: this.#settings, topics, limits: this.#limits };
-    const tell: Report = (index, outcome) => {
+    const reportWhileOpen: Report = (index, outcome) => {
       if (!isOver) report(index, outcome);
     };
-    const delivery = new Delivery(context, link, tell, { signal, spread: this.#publishes++ });
+    const delivery = new Delivery(context, link, reportWhileOpen, { signal, spread: this.#publishes++ });
     try {
       await Promise.race([delivery.run(batch), aborted]);
     } finally {
       isOver = true;
       signal.removeEventListener("abort", abort);
-      // What was given up must not arrive later, so the connections have to be gone first.
+      // An aborted publish must not arrive later, so wait until its connections are closed.
       await destroyed;
       pool.giveBack(link);
     }

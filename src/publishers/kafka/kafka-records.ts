@@ -1,7 +1,7 @@
 import type { Headers } from "../../core/event.ts";
 import { LEDGER_PREFIX, topicFault } from "./kafka-config.ts";
 
-/** What of a message becomes a record. */
+/** The part of a message that becomes a record. */
 export interface Sendable {
   readonly topic: string;
   readonly key: string | null;
@@ -9,39 +9,43 @@ export interface Sendable {
   readonly payload: Buffer;
 }
 
-/** A message with its place in the batch that it came in. */
+/** A message with its index in the batch. */
 export interface Item<M extends Sendable = Sendable> {
   readonly index: number;
   readonly message: M;
-  /** Key, value and headers with their lengths, without what depends on the place in a record batch. */
+  /**
+   * The size of key, value and headers with their lengths, without the fields that depend on the position in a record
+   * batch.
+   */
   readonly contentBytes: number;
 }
 
-/** Texts up to here, such as a UUID, are read and written by a loop: a call into the runtime costs more. */
+/** Strings up to this length, such as a UUID, are encoded in a loop: a call into the runtime costs more. */
 const SHORT_TEXT = 40;
 
-/** Attributes and the difference of the timestamp, which is always 0. */
+/** Attributes and the timestamp delta, which is always 0. */
 const RECORD_HEAD_BYTES = 2;
 /** The longest offset and the longest length of a record. */
 const RECORD_FRAME_BYTES_MAX = RECORD_HEAD_BYTES + 5 + 5;
 
-/** Null when the message can be written as a record, else what stands in its way for good. */
+/** Null when the message can become a record, else why it never can. */
 export function faultOf(message: Sendable): string | null {
   const fault = topicFault(message.topic);
   if (fault !== null) return fault;
-  if (message.topic.startsWith(LEDGER_PREFIX)) return `topic "${message.topic}" is the ledger of a relay`;
+  if (message.topic.startsWith(LEDGER_PREFIX))
+    return `topic "${message.topic}" is a relay's ledger: route the event to another topic`;
   if (message.key !== null && !isText(message.key)) return "the key is not valid Unicode text";
   const bad = Object.entries(message.headers).find(([name, value]) => !isText(name) || !isText(value));
   if (bad === undefined) return null;
   return `the header ${JSON.stringify(bad[0])} is not valid Unicode text`;
 }
 
-/** A character that is only half there has no bytes: it would arrive as another one. */
+/** A lone surrogate has no UTF-8 encoding and would arrive as another character. */
 function isText(text: unknown): boolean {
   return typeof text === "string" && text.isWellFormed();
 }
 
-/** The bytes that the message's content takes in a record; -1 when `faultOf` has something to say about its texts. */
+/** The size of the message's content in a record; -1 when `faultOf` rejects one of its strings. */
 export function measure({ key, headers, payload }: Sendable): number {
   let bytes = bytesWithLength(payload.length);
   if (key === null) bytes += 1;
@@ -77,12 +81,12 @@ function bytesWithLength(length: number): number {
   return varintBytes(length) + length;
 }
 
-/** Never less than what the item takes in a record batch. */
+/** An upper bound of the item's size in a record batch. */
 export function recordBytesMax({ contentBytes }: Item): number {
   return contentBytes + RECORD_FRAME_BYTES_MAX;
 }
 
-/** What the items take as the records of one batch, exactly. */
+/** The exact size of the items as the records of one batch. */
 export function recordsBytes(items: readonly Item[]): number {
   let bytes = 0;
   for (let at = 0; at < items.length; at++) bytes += bytesWithLength(bodyBytes(items[at]!, at));
@@ -93,7 +97,7 @@ function bodyBytes({ contentBytes }: Item, offset: number): number {
   return RECORD_HEAD_BYTES + varintBytes(offset) + contentBytes;
 }
 
-/** Writes the items as the records of one batch and returns the position behind them. */
+/** Writes the items as the records of one batch and returns the end position. */
 export function writeRecords(buffer: Buffer, start: number, items: readonly Item[]): number {
   let position = start;
   for (let at = 0; at < items.length; at++) {
@@ -138,7 +142,7 @@ function writeText(buffer: Buffer, start: number, text: string): number {
   return position + length;
 }
 
-/** Lengths and counts are stored as signed numbers, so each takes twice its value. */
+/** Lengths and counts are zigzag-encoded signed numbers, so a positive value is doubled. */
 function writeVarint(buffer: Buffer, start: number, value: number): number {
   return writeUnsignedVarint(buffer, start, value * 2);
 }
@@ -147,6 +151,7 @@ function varintBytes(value: number): number {
   return unsignedVarintBytes(value * 2);
 }
 
+/** Writes an unsigned varint and returns the end position. */
 export function writeUnsignedVarint(buffer: Buffer, start: number, value: number): number {
   let position = start;
   let left = value;

@@ -3,7 +3,7 @@ import { type KafkaPublisherOptions, kafkaSettings } from "./kafka-config.ts";
 import { describeCode } from "./kafka-error-codes.ts";
 import { Topics } from "./kafka-topics.ts";
 
-/** Which of the topics cannot be written to, and why. Creates none. */
+/** The topics that cannot be written to, and why. Creates none. */
 export async function missingTopics(
   options: KafkaPublisherOptions,
   topics: readonly string[],

@@ -5,13 +5,13 @@ import type { BrokerAddress, KafkaSettings } from "./kafka-config.ts";
 import { CODE } from "./kafka-error-codes.ts";
 import { responseIn } from "./kafka-errors.ts";
 
-/** Where a topic's partitions are. */
+/** A topic's partitions. */
 export interface TopicInfo {
   /** The leader of each partition; null while it has none. */
   readonly leaders: readonly (BrokerAddress | null)[];
 }
 
-/** Why a topic cannot be written to, as the broker says it. */
+/** Why a topic cannot be written to, as reported by the broker. */
 export interface TopicFailure {
   readonly code: number;
   readonly message: string | null;
@@ -35,19 +35,19 @@ interface CreateTopicsResponse {
   }[];
 }
 
-/** After this a topic is looked up again: partitions may have been added. */
+/** After this time a topic is looked up again: partitions may have been added. */
 const AGE_MAX_MS = 30_000;
 
-/** A failure within this time was a broken connection, not a silent broker: one more try costs little. */
+/** A failure within this time is a broken connection and not a hanging broker: one more attempt costs little. */
 export const QUICK_FAILURE_MS = 500;
 const PAUSE_MS = 50;
 
-/** Names are remembered only to save time. */
+/** Bounds the memory: names are remembered only to save time. */
 const GIVEN_UP_MAX = 1_000;
 
 const MISSING: TopicFailure = { code: CODE.UNKNOWN_TOPIC_OR_PARTITION, message: null };
 
-/** What is known of the topics, shared by all connections of a publisher. */
+/** The topic metadata, shared by all connections of a publisher. */
 export class Topics {
   readonly #kafka: Kafka;
   readonly #settings: KafkaSettings;
@@ -68,12 +68,12 @@ export class Topics {
     return info !== undefined && info.untilMs > this.#clock.monotonicMs() ? info : null;
   }
 
-  /** Null while the partition has no leader, or nothing is known of it. */
+  /** Null while the partition has no leader or is unknown. */
   leaderOf(topic: string, partition: number): BrokerAddress | null {
     return this.#known.get(topic)?.leaders[partition] ?? null;
   }
 
-  /** True for a topic that was waited for in vain: it is asked for again, but nobody waits. */
+  /** True for a topic whose creation was waited for without success: it is looked up again, but without a wait. */
   isGivenUp(topic: string): boolean {
     return this.#givenUp.has(topic);
   }
@@ -83,28 +83,31 @@ export class Topics {
     this.#givenUp.add(topic);
   }
 
-  /** The configured brokers and those that they named, in the order in which to look for one that answers. */
+  /** The configured and the discovered brokers, in the order in which to try them. */
   brokers(): readonly BrokerAddress[] {
     const all = new Map([...this.#settings.brokers, ...this.#brokers].map((it) => [keyOf(it), it]));
     const from = [...all.keys()].indexOf(this.#first ?? "");
     return rotated([...all.values()], Math.max(0, from));
   }
 
-  /** Nothing came of a search in this order: the next one begins elsewhere, unless somebody else saw to that. */
+  /**
+   * Call it when no broker in this order answered: the next search starts at another one, unless a concurrent call has
+   * already changed the order.
+   */
   tryOthers(order: readonly BrokerAddress[]): void {
     const [first, second = first] = order;
     if (first === undefined || second === undefined || keyOf(this.brokers()[0]!) !== keyOf(first)) return;
     this.#first = keyOf(second);
   }
 
-  /** It is looked up again before it is used again. */
+  /** Forces a new lookup before the topic is used again. */
   forget(topic: string): void {
     this.#known.delete(topic);
   }
 
   /**
-   * Asks for these topics anew, and creates those that are missing where the settings say so. Returns why some cannot
-   * be written to now. Rejects when no broker answers.
+   * Looks up these topics, and creates missing ones if the settings say so. Returns the topics that cannot be written
+   * to now. Rejects when no broker answers.
    */
   async lookUp(client: KafkaClient, topics: Iterable<string>): Promise<ReadonlyMap<string, TopicFailure>> {
     const wanted = [...new Set(topics)];
@@ -156,7 +159,7 @@ export class Topics {
     return failures;
   }
 
-  /** The failures of those that exist now are replaced: their leaders are elected in a moment. */
+  /** Creates topics. A created topic still counts as a failure until its leaders are elected. */
   async #create(
     client: KafkaClient,
     { brokers, controllerId }: MetadataResponse,
@@ -191,7 +194,7 @@ function keyOf({ host, port }: BrokerAddress): string {
   return `${host}:${port}`;
 }
 
-/** The client rejects as soon as anything in an answer failed; the answer tells of each part. */
+/** The client rejects when any part of a response has an error; the response has a result for each part. */
 async function answered<T>(request: Promise<unknown>): Promise<T> {
   try {
     return (await request) as T;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { type KafkaCluster, startKafkaCluster } from "../../../test/servers/kafka-cluster.ts";
 import { until } from "../../../test/servers/until.ts";
 import type { LaneAddress, LaneTransactions } from "../../ports/transactions.ts";
@@ -8,6 +8,14 @@ import { transactionalId } from "./ledger-record.ts";
 import { ledger, open, openService, unaborted } from "./transactions-fixture.test.ts";
 
 const BATCHES = 8;
+
+let cluster: KafkaCluster;
+
+before(async () => {
+  cluster = await startKafkaCluster();
+});
+
+after(() => cluster[Symbol.asyncDispose]());
 
 /** A lane whose coordinator also leads its partition of the ledger, so that one death hits both. */
 async function laneWithOneNode(cluster: KafkaCluster, settings: KafkaSettings, lane: LaneAddress) {
@@ -19,14 +27,13 @@ async function laneWithOneNode(cluster: KafkaCluster, settings: KafkaSettings, l
 }
 
 test("A2 A4 transactions outlive the death of their coordinator and of the ledger's leader, each event once", async () => {
-  await using cluster = await startKafkaCluster();
   await using service = await openService(cluster, { requestTimeoutMs: 2_000 });
   await service.transactions.prepare(1);
   const { address, node } = await laneWithOneNode(cluster, service.settings, service.lane);
   let lane: LaneTransactions | null = null;
   let settled = 0n;
 
-  /** As the engine does: after any failure the lane is fenced anew, and the ledger says what was delivered. */
+  /** As the engine does: after any failure the lane is fenced again, and the ledger says what was delivered. */
   const deliver = async (number: bigint, whileOpen: () => Promise<void>): Promise<boolean> => {
     try {
       if (lane === null) {
@@ -61,4 +68,25 @@ test("A2 A4 transactions outlive the death of their coordinator and of the ledge
   const heir = await service.transactions.fence(address, unaborted());
   const numbers = Array.from({ length: BATCHES }, (_, at) => BigInt(at + 1));
   assert.deepEqual(await ledger(heir), numbers);
+  await cluster.node(node).restart();
+  await cluster.inSync(service.settings.ledger.topic);
+});
+
+test("A2 a leader of the ledger whose replicas do not follow it is not believed: another may have led since", async () => {
+  await using service = await openService(cluster, { requestTimeoutMs: 2_000 });
+  await service.transactions.prepare(1);
+  const lane = await service.fence();
+  await open(lane, 1n, service.messages("a1"));
+  await lane.commit(unaborted());
+  const leader = await cluster.leaderOf(service.settings.ledger.topic, 0);
+  const others = [1, 2, 3].filter((nodeId) => nodeId !== leader).map((nodeId) => cluster.node(nodeId));
+  assert.deepEqual(await ledger(lane), [1n]);
+  await Promise.all(others.map((node) => node.pause()));
+  try {
+    await assert.rejects(lane.lastCommitted(0n, AbortSignal.timeout(15_000)), /partition 0: \w+ \(\d+\)/);
+  } finally {
+    for (const node of others) node.resume();
+  }
+  const heir = await until("the lane is fenced", () => service.fence().catch(() => undefined), 60_000);
+  assert.deepEqual(await ledger(heir), [1n]);
 });

@@ -15,7 +15,8 @@ const harness: TransactionsHarness = {
   async open() {
     const service = `contract-${++subjects}`;
     await stand.kafka.createTopic(service, { partitions: 3 });
-    const settings = kafkaSettings({ brokers: [stand.kafka.brokers], service });
+    // The default is a ring of thousands, which takes as many transactions to fill.
+    const settings = kafkaSettings({ brokers: [stand.kafka.brokers], service, ledger: { ringSize: 64 } });
     return {
       topic: service,
       user: async () => {

@@ -4,7 +4,7 @@ import type { KafkaSettings } from "./kafka-config.ts";
 import { GivenUp, KafkaLaneTransactions, type LaneContext, untilAborted } from "./kafka-lane-transactions.ts";
 import { BatchLimits } from "./kafka-limits.ts";
 import { Topics } from "./kafka-topics.ts";
-import type { KafkaAccess } from "./ledger-place.ts";
+import type { KafkaAccess } from "./ledger-metadata.ts";
 import { transactionalId } from "./ledger-record.ts";
 import { prepareLedger } from "./ledger-topic.ts";
 import { TransactionCoordinator } from "./transaction-coordinator.ts";
@@ -33,7 +33,7 @@ class KafkaTransactions implements Transactions {
     this.ringSize = settings.ledger.ringSize;
   }
 
-  /** Several lanes at a time ask for the same: once is enough. */
+  /** Several lanes prepare at the same time: they share one request. */
   prepare(slots: number): Promise<void> {
     const under = this.#preparing.get(slots);
     if (under !== undefined) return under;
@@ -47,8 +47,8 @@ class KafkaTransactions implements Transactions {
     const access = this.#open(kafka);
     const coordinator = new TransactionCoordinator(access, transactionalId(this.#settings.service, lane));
     try {
-      // Repeated by nobody when there is no answer: whoever fences again gets a higher epoch, and a late request of
-      // this one could at worst fence him once more.
+      // Never retried without an answer: the next fence gets a higher epoch, and a late request of this one could at
+      // worst fence that owner once more.
       const stamp = await untilAborted([signal, this.#closed.signal], () => coordinator.init());
       const transactions = new KafkaLaneTransactions(access, this.#context(kafka), lane, coordinator, stamp);
       this.#lanes.add(transactions);
@@ -79,7 +79,7 @@ class KafkaTransactions implements Transactions {
     }
   }
 
-  /** A broker that lets itself be connected may still hang: after each failure the search begins at another one. */
+  /** A broker that accepts connections may still hang: after each failure the search starts at another one. */
   #open(kafka: Kafka): KafkaAccess {
     const brokers = this.#settings.brokers.map((_, at, all) => all[(at + this.#failures) % all.length]!);
     return { kafka, client: openClient(kafka, { ...this.#settings, brokers }), settings: this.#settings };
@@ -92,7 +92,7 @@ class KafkaTransactions implements Transactions {
   }
 }
 
-/** Only a transactional id that is really used shows whether that is allowed. This one belongs to no lane. */
+/** Only using a transactional id shows whether the user has the right to. This id belongs to no lane. */
 async function probe(access: KafkaAccess): Promise<void> {
   await new TransactionCoordinator(access, `${access.settings.service}.probe`).init();
 }

@@ -79,7 +79,7 @@ test("A2 whatever the windows, exactly what was committed is found, among other 
   );
 });
 
-test("A2 a transaction of the lane that nobody ended is never guessed about", () => {
+test("A2 the end of an undecided transaction of the lane is never guessed", () => {
   const log = new Log();
   log.note(OURS, 1n);
   log.end(true);
@@ -133,19 +133,19 @@ test("it stops as soon as it has seen enough", () => {
   assert.equal(tail.isComplete, true);
 });
 
-test("a record by somebody who uses no transactions, a tombstone and a foreign control record count for nothing", () => {
+test("a record outside a transaction, a tombstone and another producer's control record are ignored", () => {
   const log = new Log();
   log.note(OURS, 1n);
   log.end(true);
   const [note, marker] = log.batches as [FetchedBatch, FetchedBatch];
   const key = note.records[0]!.key;
-  const strangers: FetchedBatch[] = [
+  const foreign: FetchedBatch[] = [
     { ...note, firstOffset: 2n, attributes: 0, producerId: -1n },
     { ...note, firstOffset: 3n, records: [{ offsetDelta: 0, key, value: null }] },
     { ...marker, firstOffset: 4n, records: [{ offsetDelta: 0, key: Buffer.from([0, 0, 0, 2]), value: null }] },
     { ...note, firstOffset: 5n, records: [] },
   ];
-  log.batches.push(...strangers);
+  log.batches.push(...foreign);
   assert.deepEqual(numbersAbove(log, 0n, [10]), [1n]);
 });
 

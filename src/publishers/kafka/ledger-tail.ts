@@ -1,6 +1,6 @@
 import { batchOfNote } from "./ledger-record.ts";
 
-/** A record batch as the client reads it from a fetch. */
+/** A record batch as the client returns it from a fetch. */
 export interface FetchedBatch {
   readonly firstOffset: bigint;
   readonly lastOffsetDelta: number;
@@ -26,22 +26,22 @@ const ABORT_MARKER = 0;
 const COMMIT_MARKER = 1;
 
 /**
- * Finds a lane's committed notes in a partition that is read from its end in windows, each of them forwards. A record
- * is committed when the next marker of its producer says so; that marker may stand in a window that was read before.
+ * Finds a lane's committed notes in a partition that is read backwards in windows, each window forwards. A record is
+ * committed if the next marker of its producer says so; that marker may be in a window that was read before.
  *
- * It keeps a ring of notes at most, whatever else is in the partition, and no more of them than fit into memory: to
- * halt the lane is better than to end the process.
+ * It keeps at most one ring of notes, whatever else is in the partition, and limits their bytes: halting a lane is
+ * better than running out of memory.
  */
 export class LedgerTail {
   readonly #prefix: Buffer;
   readonly #ringSize: number;
   readonly #after: bigint;
-  /** In the order of the log. */
+  /** In log order. */
   #notes: Note[] = [];
-  /** By producer, what the first marker behind the window to come says. */
-  readonly #fates = new Map<bigint, boolean>();
+  /** By producer: whether the first marker after the next window is a commit. */
+  readonly #nextMarkers = new Map<bigint, boolean>();
   #window = new Window();
-  #hasFormerCount = false;
+  #hasFormerNumbering = false;
   #bytes = 0;
 
   constructor(prefix: string, ringSize: number, after: bigint) {
@@ -50,12 +50,12 @@ export class LedgerTail {
     this.#after = after;
   }
 
-  /** Nothing before what was read can matter. */
+  /** Whether earlier records cannot matter. */
   get isComplete(): boolean {
     const first = this.#notes[0];
     if (first === undefined) return false;
     const isFull = this.#notes.length >= this.#ringSize || this.#bytes >= NOTES_BYTES_MAX;
-    return first.batch <= this.#after || isFull || this.#hasFormerCount;
+    return first.batch <= this.#after || isFull || this.#hasFormerNumbering;
   }
 
   take(batch: FetchedBatch): void {
@@ -64,32 +64,32 @@ export class LedgerTail {
     else if ((batch.attributes & IS_CONTROL) === 0) this.#takeRecords(batch);
   }
 
-  /** The window is read to its end. False when a transaction of the lane is not decided. */
+  /** Evaluates a window that is read to its end. False when a transaction of the lane is undecided. */
   closeWindow(): boolean {
     const { committed, open, firstMarkers } = this.#window;
     for (const [producerId, notes] of open) {
-      const isCommit = this.#fates.get(producerId);
+      const isCommit = this.#nextMarkers.get(producerId);
       if (isCommit === undefined) return false;
       if (isCommit) committed.push(...notes);
     }
-    for (const [producerId, isCommit] of firstMarkers) this.#fates.set(producerId, isCommit);
+    for (const [producerId, isCommit] of firstMarkers) this.#nextMarkers.set(producerId, isCommit);
     const notes = [...committed.sort((one, other) => (one.offset < other.offset ? -1 : 1)), ...this.#notes];
     const rising = risingEnd(notes);
-    this.#hasFormerCount ||= rising.length < notes.length;
-    this.#notes = this.#stillThere(rising);
+    this.#hasFormerNumbering ||= rising.length < notes.length;
+    this.#notes = this.#withoutReplaced(rising);
     this.#bytes = this.#notes.reduce((sum, { value }) => sum + value.length, 0);
     this.#window = new Window();
     return true;
   }
 
-  /** Those above `after`; where nothing is above, the last one. */
+  /** The notes above `after`; if there are none, the last one. */
   notesAbove(after: bigint): readonly Note[] {
     const above = this.#notes.filter(({ batch }) => batch > after);
     return above.length > 0 ? above : this.#notes.slice(-1);
   }
 
-  /** Without those whose place in the ring a later one has taken: they are there only until the next compaction. */
-  #stillThere(notes: readonly Note[]): Note[] {
+  /** Drops notes whose ring key a later note has overwritten: they exist only until the next compaction. */
+  #withoutReplaced(notes: readonly Note[]): Note[] {
     const taken = new Set<bigint>();
     return notes
       .toReversed()
@@ -107,7 +107,7 @@ export class LedgerTail {
       if (key === null || value === null || !this.#isOurs(key)) continue;
       const offset = firstOffset + BigInt(offsetDelta);
       const batch = batchOfNote(value, `the ledger, offset ${offset}`);
-      // A copy, or a few notes would keep whole answers of the broker in memory.
+      // Copy the bytes, or a few notes would keep whole responses in memory.
       const note = { offset, batch, value: Buffer.from(value) };
       if ((attributes & IS_TRANSACTIONAL) !== 0) this.#window.add(producerId, note);
     }
@@ -141,7 +141,7 @@ class Window {
   }
 }
 
-/** Null for a batch that is no end of a transaction. */
+/** Null for a batch that is not a transaction marker. */
 function markerOf({ attributes, records }: FetchedBatch): boolean | null {
   const key = records[0]?.key;
   if ((attributes & IS_CONTROL) === 0 || !key || key.length < 4) return null;
@@ -149,7 +149,10 @@ function markerOf({ attributes, records }: FetchedBatch): boolean | null {
   return kind === COMMIT_MARKER ? true : kind === ABORT_MARKER ? false : null;
 }
 
-/** Numbers of a lane rise. Where they do not, what is before belongs to a former count that somebody gave up. */
+/**
+ * A lane's batch numbers rise. Where they do not, the earlier notes belong to a former numbering that is no longer
+ * used.
+ */
 function risingEnd(notes: readonly Note[]): Note[] {
   let start = notes.length - 1;
   while (start > 0 && notes[start - 1]!.batch < notes[start]!.batch) start--;

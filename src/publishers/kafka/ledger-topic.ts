@@ -3,7 +3,7 @@ import { RelayError } from "../../core/errors.ts";
 import { describeBrokers, type KafkaSettings } from "./kafka-config.ts";
 import { CODE, describeCode } from "./kafka-error-codes.ts";
 import { answersIn } from "./kafka-errors.ts";
-import { askBroker, findLedger, type KafkaAccess, type LedgerPlace } from "./ledger-place.ts";
+import { askBroker, describeLedger, type KafkaAccess, type LedgerMetadata } from "./ledger-metadata.ts";
 import { missingRights, refusedOnLedger } from "./transaction-rights.ts";
 
 interface DescribedConfigs {
@@ -14,13 +14,13 @@ interface DescribedConfigs {
 
 const TOPIC_RESOURCE = 2;
 const READY_PAUSE_MS = 20;
-/** How long it may take until all brokers know of a new topic and of its partitions. */
-const PATIENCE_MS = 15_000;
+/** How long it may take until all brokers know a new topic and its partitions. */
+const TIMEOUT_MS = 15_000;
 
 /**
- * How the ledger is created. Small segments, because only closed ones are compacted, and a lane that was idle for long
- * has to look through what is not. Records as they were sent, so that this client can read them. Room for notes of
- * thousands of long ids.
+ * The ledger's topic settings. Small segments, because only closed segments are compacted, and a lane that was idle for
+ * long must scan the rest. Records keep the producer's compression, so that this client can read them. Notes have room
+ * for thousands of long ids.
  */
 const CREATION: Readonly<Record<string, string>> = {
   "cleanup.policy": "compact",
@@ -34,23 +34,23 @@ const POLICY = "cleanup.policy";
 const IN_SYNC = "min.insync.replicas";
 const UNCLEAN = "unclean.leader.election.enable";
 
-/** Creates the ledger, gives it as many partitions as there are slots, and checks that it keeps what it is told. */
+/** Creates the ledger with one partition per slot, or adds partitions, and checks that its settings lose no records. */
 export async function prepareLedger(access: KafkaAccess, slots: number): Promise<void> {
-  const giveUpMs = performance.now() + PATIENCE_MS;
+  const giveUpMs = performance.now() + TIMEOUT_MS;
   for (;;) {
-    const place = await findLedger(access);
-    if (place.code === CODE.TOPIC_AUTHORIZATION_FAILED) throw refusedOnLedger(access.settings, ["Describe"]);
-    const missing = place.code === CODE.NONE ? missingRights(place.rights) : [];
+    const metadata = await describeLedger(access);
+    if (metadata.code === CODE.TOPIC_AUTHORIZATION_FAILED) throw refusedOnLedger(access.settings, ["Describe"]);
+    const missing = metadata.code === CODE.NONE ? missingRights(metadata.rights) : [];
     if (missing.length > 0) throw refusedOnLedger(access.settings, missing);
-    if (place.code === CODE.NONE && place.partitions.length >= slots) return await verify(access, place);
-    if (performance.now() > giveUpMs) throw unready(access.settings, place, slots);
-    if (place.code === CODE.UNKNOWN_TOPIC_OR_PARTITION) await create(access, place, slots);
-    else if (place.code === CODE.NONE && place.partitions.length < slots) await grow(access, place, slots);
+    if (metadata.code === CODE.NONE && metadata.partitions.length >= slots) return await verify(access, metadata);
+    if (performance.now() > giveUpMs) throw unready(access.settings, metadata, slots);
+    if (metadata.code === CODE.UNKNOWN_TOPIC_OR_PARTITION) await create(access, metadata, slots);
+    else if (metadata.code === CODE.NONE && metadata.partitions.length < slots) await grow(access, metadata, slots);
     await pauseMs(READY_PAUSE_MS);
   }
 }
 
-async function create(access: KafkaAccess, { controller }: LedgerPlace, slots: number): Promise<void> {
+async function create(access: KafkaAccess, { controller }: LedgerMetadata, slots: number): Promise<void> {
   const { ledger, requestTimeoutMs } = access.settings;
   const configs = Object.entries(CREATION).map(([name, value]) => ({ name, value }));
   const { topic: name, replicationFactor } = ledger;
@@ -62,8 +62,8 @@ async function create(access: KafkaAccess, { controller }: LedgerPlace, slots: n
   }
 }
 
-/** Never fewer: the partitions of other lanes stay where they are. */
-async function grow(access: KafkaAccess, { controller }: LedgerPlace, slots: number): Promise<void> {
+/** Partitions are only added, so the lanes keep theirs. */
+async function grow(access: KafkaAccess, { controller }: LedgerMetadata, slots: number): Promise<void> {
   const { ledger, requestTimeoutMs } = access.settings;
   const topic = { name: ledger.topic, count: slots, assignments: null };
   try {
@@ -73,7 +73,7 @@ async function grow(access: KafkaAccess, { controller }: LedgerPlace, slots: num
   }
 }
 
-/** Answers that only say that another relay was faster, or that the cluster is not ready. */
+/** Answers that mean that another relay was faster, or that the cluster is not ready yet. */
 const PASSING: ReadonlySet<number> = new Set([
   CODE.TOPIC_ALREADY_EXISTS,
   CODE.INVALID_PARTITIONS,
@@ -89,37 +89,40 @@ function throwUnlessPassing(settings: KafkaSettings, error: unknown, right: stri
     throw refusedOnLedger(settings, [right], error);
   if (PASSING.has(answer.code)) return;
   const said = answer.message === null ? "" : ` (${answer.message})`;
-  const cure = "create it by hand as its README says, or correct ledger.replicationFactor";
+  const cure = "create it by hand as the README of the Kafka publisher describes, or correct ledger.replicationFactor";
   throw unfit(settings, `${what}: ${describeCode(answer.code)}${said}: ${cure}`, error);
 }
 
-async function verify(access: KafkaAccess, place: LedgerPlace): Promise<void> {
+async function verify(access: KafkaAccess, metadata: LedgerMetadata): Promise<void> {
   const { settings } = access;
-  const configs = await describeConfigs(access, place);
+  const configs = await describeConfigs(access, metadata);
   const policies = (configs.get(POLICY) ?? "").split(",").map((policy) => policy.trim());
   if (!policies.includes("compact") || policies.includes("delete")) {
-    const found = `has ${POLICY}=${policies.join(",")} and would forget what was delivered`;
+    const found = `has ${POLICY}=${policies.join(",")} and would delete the record of what was delivered`;
     throw unfit(settings, `${found}: ${alter(settings, `${POLICY}=compact`)}`);
   }
   const inSync = Number(configs.get(IN_SYNC) ?? 1);
-  const replicas = Math.min(...place.partitions.map((partition) => partition.replicas));
+  const replicas = Math.min(...metadata.partitions.map((partition) => partition.replicas));
   if (inSync > replicas) {
-    const found = `has ${replicas} replicas but ${IN_SYNC}=${inSync}, so that nothing can be written`;
+    const found = `has ${replicas} replicas but ${IN_SYNC}=${inSync}, so no write can succeed`;
     throw unfit(settings, `${found}: ${alter(settings, `${IN_SYNC}=${replicas}`)}`);
   }
   if (configs.get(UNCLEAN) === "true") {
-    const found = `has ${UNCLEAN}=true and may lose what was committed`;
+    const found = `has ${UNCLEAN}=true and may lose committed records`;
     throw unfit(settings, `${found}: ${alter(settings, `${UNCLEAN}=false`)}`);
   }
 }
 
-async function describeConfigs(access: KafkaAccess, place: LedgerPlace): Promise<ReadonlyMap<string, string | null>> {
+async function describeConfigs(
+  access: KafkaAccess,
+  metadata: LedgerMetadata,
+): Promise<ReadonlyMap<string, string | null>> {
   const { topic } = access.settings.ledger;
   const resource = { resourceType: TOPIC_RESOURCE, resourceName: topic, configurationKeys: [POLICY, IN_SYNC, UNCLEAN] };
   try {
     const { results } = await askBroker<DescribedConfigs>(
       access,
-      place.controller,
+      metadata.controller,
       "DescribeConfigs",
       [resource],
       false,
@@ -139,9 +142,9 @@ function alter(settings: KafkaSettings, config: string): string {
   return `\`kafka-configs.sh ${where} --entity-name ${settings.ledger.topic} --alter --add-config ${config}\``;
 }
 
-function unready(settings: KafkaSettings, { code, partitions }: LedgerPlace, slots: number): RelayError {
+function unready(settings: KafkaSettings, { code, partitions }: LedgerMetadata, slots: number): RelayError {
   if (code !== CODE.NONE) return unfit(settings, `is not ready: ${describeCode(code)}`);
-  return unfit(settings, `has ${partitions.length} partitions, and ${slots} are needed`);
+  return unfit(settings, `has ${partitions.length} partitions, but ${slots} are needed`);
 }
 
 function unfit(settings: KafkaSettings, what: string, cause?: unknown): RelayError {

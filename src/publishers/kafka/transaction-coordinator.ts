@@ -1,11 +1,12 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
+import { Backoff } from "../../core/backoff.ts";
 import { anyConnection, apiOf, connectionTo, type KafkaApi, type KafkaConnection } from "./kafka-client.ts";
 import type { BrokerAddress, KafkaSettings } from "./kafka-config.ts";
 import { CODE } from "./kafka-error-codes.ts";
-import { answersIn, responseIn } from "./kafka-errors.ts";
-import type { KafkaAccess } from "./ledger-place.ts";
+import { answersIn, bothFailures, responseIn } from "./kafka-errors.ts";
+import type { KafkaAccess } from "./ledger-metadata.ts";
 
-/** What stamps every request of a producer. A higher epoch makes all requests with a lower one powerless. */
+/** The producer id and epoch of every request. Brokers reject requests with a lower epoch than the current one. */
 export interface ProducerStamp {
   readonly producerId: bigint;
   readonly producerEpoch: number;
@@ -14,13 +15,13 @@ export interface ProducerStamp {
 /** The partitions of a transaction by topic. */
 export type PartitionsByTopic = ReadonlyMap<string, ReadonlySet<number>>;
 
-/** Nothing was sent, so nothing can have happened. */
+/** The request was not sent, so it had no effect. */
 export class NotSent extends Error {
-  /** Who could not be reached; null: nobody could. */
+  /** The broker that could not be reached; null: none could. */
   readonly broker: BrokerAddress | null;
 
   constructor(broker: BrokerAddress | null, cause: unknown) {
-    super("the coordinator could not be asked", { cause });
+    super("the transaction coordinator could not be reached", { cause });
     this.broker = broker;
   }
 }
@@ -39,30 +40,30 @@ interface AddedPartitions {
 }
 
 const TRANSACTION_KEY = 1;
-/** Asks for a new epoch whatever was before. Any other number is a claim to be the former producer, and refused. */
-const NOBODY: ProducerStamp = { producerId: -1n, producerEpoch: -1 };
+/** Requests a new epoch unconditionally. Any other value claims to be the former producer and is rejected. */
+const NO_PRODUCER: ProducerStamp = { producerId: -1n, producerEpoch: -1 };
 
-/** While the end of the last transaction is being written everywhere, the coordinator says "busy"; for 1-20 ms mostly. */
-const BUSY_PAUSE_MS_MIN = 1;
-const BUSY_PAUSE_MS_MAX = 50;
+/** The coordinator is busy while it writes the markers of the last transaction, usually for 1 to 20 ms. */
+const BUSY_PAUSE_MS = { firstMs: 1, lastMs: 50 };
 /** A bound for callers without a deadline of their own. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
-/** Answers that say "nothing was done, ask again", and of which broker. */
+/** Answers that mean "nothing was done, retry": at the same broker (BUSY), or after a new lookup. */
 const BUSY: ReadonlySet<number> = new Set([CODE.CONCURRENT_TRANSACTIONS]);
-const MOVED: ReadonlySet<number> = new Set([
+const BUSY_OR_MOVED: ReadonlySet<number> = new Set([
+  ...BUSY,
   CODE.COORDINATOR_LOAD_IN_PROGRESS,
   CODE.COORDINATOR_NOT_AVAILABLE,
   CODE.NOT_COORDINATOR,
 ]);
-/** Answers by which the coordinator refuses a topic before it begins anything. */
+/** Answers by which the coordinator rejects a topic before it begins a transaction. */
 const TOPIC_REFUSED: ReadonlySet<number> = new Set([CODE.UNKNOWN_TOPIC_OR_PARTITION, CODE.TOPIC_AUTHORIZATION_FAILED]);
 
 /**
- * The broker that keeps the state of one transactional id, and the three requests that change it.
+ * The coordinator of one transactional id, and the three requests that change its state.
  *
- * The client's own producer is not used: it repeats requests that nobody answered, and such a request can arrive late
- * and end the next transaction. Here a request is repeated only after an answer that nothing was done.
+ * The client's own producer is not used: it retries unanswered requests, and such a request can arrive late and end the
+ * next transaction. Here a request is retried only after an answer that nothing was done.
  */
 export class TransactionCoordinator {
   readonly #access: KafkaAccess;
@@ -74,16 +75,24 @@ export class TransactionCoordinator {
     this.#id = transactionalId;
   }
 
-  /** Ends what is open under this id, waits until that is written everywhere, and returns a stamp with a new epoch. */
+  /**
+   * Aborts or completes the open transaction of this id, waits until its markers are written, and returns a stamp with
+   * a new epoch.
+   */
   async init(): Promise<ProducerStamp> {
-    const request = [this.#id, this.#access.settings.transactionTimeoutMs, NOBODY.producerId, NOBODY.producerEpoch];
+    const request = [
+      this.#id,
+      this.#access.settings.transactionTimeoutMs,
+      NO_PRODUCER.producerId,
+      NO_PRODUCER.producerEpoch,
+    ];
     const { producerId, producerEpoch } = (await this.#ask("InitProducerId", request)) as ProducerStamp;
     return { producerId, producerEpoch };
   }
 
   /**
-   * Begins a transaction with all of its partitions. Returns the error code of each topic that is refused: then
-   * nothing was begun. Rejects with NotSent when nothing was, and with anything else when nobody knows.
+   * Begins a transaction with all of its partitions. Returns the error codes of rejected topics; then no transaction
+   * was begun. Rejects with NotSent when the request was not sent, and with any other error when the result is unknown.
    */
   async begin(stamp: ProducerStamp, partitions: PartitionsByTopic): Promise<ReadonlyMap<string, number>> {
     const topics = [...partitions].map(([name, numbers]) => ({ name, partitions: [...numbers] }));
@@ -97,21 +106,27 @@ export class TransactionCoordinator {
     }
   }
 
-  /** Commits or aborts what was begun. */
+  /**
+   * Commits or aborts the transaction. Only the broker that began it is asked. Another one may be a former coordinator
+   * that froze and does not know yet that it was replaced: it would take the request for a retry of the last commit and
+   * answer success without doing anything.
+   */
   async end(stamp: ProducerStamp, isCommit: boolean): Promise<void> {
-    await this.#ask("EndTxn", [this.#id, stamp.producerId, stamp.producerEpoch, isCommit]);
+    await this.#ask("EndTxn", [this.#id, stamp.producerId, stamp.producerEpoch, isCommit], BUSY);
   }
 
-  async #ask(name: string, request: readonly unknown[]): Promise<unknown> {
-    const giveUpMs = performance.now() + PATIENCE_MS;
-    for (let waitMs = BUSY_PAUSE_MS_MIN; ; waitMs = Math.min(waitMs * 2, BUSY_PAUSE_MS_MAX)) {
+  /** Retries after an answer that allows it; by default also at another broker, if the coordinator has moved. */
+  async #ask(name: string, request: readonly unknown[], repeats = BUSY_OR_MOVED): Promise<unknown> {
+    const giveUpMs = performance.now() + TIMEOUT_MS;
+    const backoff = new Backoff(BUSY_PAUSE_MS);
+    for (;;) {
       const [connection, api] = await this.#reach(name);
       try {
         return await api.async(connection, ...request);
       } catch (error) {
-        if (!isWorthWaiting(error) || performance.now() > giveUpMs) throw error;
-        if (!answersIn(error).some(({ code }) => BUSY.has(code))) this.#address = null;
-        await pauseMs(waitMs);
+        if (!isOneOf(repeats, error) || performance.now() > giveUpMs) throw error;
+        if (!isOneOf(BUSY, error)) this.#address = null;
+        await pauseMs(backoff.nextMs());
       }
     }
   }
@@ -121,7 +136,7 @@ export class TransactionCoordinator {
     try {
       this.#address ??= await this.#find();
       const connection = await connectionTo(kafka, client, this.#address);
-      // Later versions are for brokers among themselves and need a right on the whole cluster.
+      // Later versions are for broker-to-broker requests and need a right on the whole cluster.
       const fixed = name === "AddPartitionsToTxn" ? (kafka.addPartitionsToTxnV3.api as unknown as KafkaApi) : null;
       return [connection, fixed ?? (await apiOf(kafka, client, name))];
     } catch (error) {
@@ -131,39 +146,45 @@ export class TransactionCoordinator {
     }
   }
 
-  /** On a fresh cluster the coordinators are only being made when the first one is asked for. */
+  /** Finds the coordinator. A new cluster creates its coordinators only at the first request. */
   async #find(): Promise<BrokerAddress> {
     const { kafka, client } = this.#access;
-    const giveUpMs = performance.now() + PATIENCE_MS;
+    const giveUpMs = performance.now() + TIMEOUT_MS;
+    let unanswered: unknown = null;
     for (let attempt = 0; ; attempt++) {
-      const connection = await anyConnection(kafka, client, attempt);
-      const api = await apiOf(kafka, client, "FindCoordinator");
+      let isAsked = false;
       try {
+        const connection = await anyConnection(kafka, client, attempt);
+        const api = await apiOf(kafka, client, "FindCoordinator");
+        isAsked = true;
         const { coordinators } = (await api.async(connection, TRANSACTION_KEY, [this.#id])) as FoundCoordinator;
         const { host, port } = coordinators[0]!;
         return { host, port };
       } catch (error) {
-        // To ask this twice does no harm, and another broker may answer.
-        const isSilent = answersIn(error).length === 0 && attempt === 0;
-        if (!isSilent && (!isWorthWaiting(error) || performance.now() > giveUpMs)) throw error;
-        await pauseMs(BUSY_PAUSE_MS_MAX);
+        // This request has no effect, so a retry is safe, and another broker may answer.
+        const isUnanswered = answersIn(error).length === 0;
+        if (isUnanswered && unanswered !== null) throw bothFailures(unanswered, error);
+        if (isUnanswered && isAsked && attempt === 0) unanswered = error;
+        else if (!isOneOf(BUSY_OR_MOVED, error) || performance.now() > giveUpMs) throw error;
+        await pauseMs(BUSY_PAUSE_MS.lastMs);
       }
     }
   }
 }
 
-/** The settings as if they named only the broker that could not be reached, for a reason that names it. */
-export function settingsAsAsked(settings: KafkaSettings, error: unknown): KafkaSettings {
+/** The settings with only the broker that could not be reached, so that the reason names that broker. */
+export function settingsOfAskedBroker(settings: KafkaSettings, error: unknown): KafkaSettings {
   const broker = error instanceof NotSent ? error.broker : null;
   return broker === null ? settings : { ...settings, brokers: [broker] };
 }
 
-function isWorthWaiting(error: unknown): boolean {
+/** Whether the broker answered with these codes only. */
+function isOneOf(answers: ReadonlySet<number>, error: unknown): boolean {
   const codes = answersIn(error).map(({ code }) => code);
-  return codes.length > 0 && codes.every((code) => BUSY.has(code) || MOVED.has(code));
+  return codes.length > 0 && codes.every((code) => answers.has(code));
 }
 
-/** The topics at fault, when an answer says that topics were the only fault; the others were "not attempted". */
+/** The rejected topics, if topics are the only errors in the response; the other topics were "not attempted". */
 function refusedTopics(error: unknown): Map<string, number> {
   const answer = responseIn(error) as Partial<AddedPartitions> | undefined;
   const refused = new Map<string, number>();

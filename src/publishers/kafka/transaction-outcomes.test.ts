@@ -12,7 +12,7 @@ import {
   measureAll,
   outcomesOfRefusals,
   outcomesOfRefusedTopics,
-  outcomesOfSilence,
+  outcomesOfUnreachable,
   RecordCounts,
 } from "./transaction-outcomes.ts";
 import type { Refusal } from "./transaction-sender.ts";
@@ -47,7 +47,7 @@ test("the only record of a batch is at fault when the batch is refused", () => {
   }
 });
 
-test("of several records without a name nobody is blamed, and the next batches are smaller", () => {
+test("if the broker names none of several records, none is blamed and the next batches are smaller", () => {
   const context = contextOf();
   assert.deepEqual(
     new Set(kinds(outcomesOfRefusals(batch, [refusal("orders", CODE.MESSAGE_TOO_LARGE)], context))),
@@ -65,7 +65,7 @@ test("of several records without a name nobody is blamed, and the next batches a
   assert.equal(context.counts.of("orders", 0), Number.POSITIVE_INFINITY);
 });
 
-test("F4 what is a topic's fault waits for the topic, and nobody's attempts are spent", () => {
+test("F4 events wait for a topic that is at fault, and no attempts are spent", () => {
   for (const code of [CODE.TOPIC_AUTHORIZATION_FAILED, CODE.UNKNOWN_TOPIC_OR_PARTITION, CODE.NOT_LEADER_OR_FOLLOWER]) {
     const outcomes = outcomesOfRefusals(batch, [refusal("paid", code)], contextOf());
     assert.deepEqual(kinds(outcomes), ["skipped", "skipped", "retry topic", "skipped"]);
@@ -90,7 +90,7 @@ test("B4 a producer that is fenced, timed out or forgotten is no fault of a mess
   }
 });
 
-test("A2 a ledger that does not take its note blames nobody: it is waited for, or a person is told what to do", () => {
+test("A2 a ledger that refuses its note blames no event: the relay waits for it, or reports what to do", () => {
   const ofLedger = (code: number): Refusal => {
     const answer = { topic: settings.ledger.topic, partition: 0, code, message: null, faults: [] };
     const items = [{ index: -1, message: message("note"), contentBytes: 5_000_000 }];
@@ -119,9 +119,9 @@ test("topics that the coordinator refuses wait, unless it is the ledger", () => 
   assert.throws(() => outcomesOfRefusedTopics(batch, gone, settings), { code: "LEDGER_UNFIT" });
 });
 
-test("when nobody can be asked, the reason names who was asked in vain", () => {
+test("when no broker can be reached, the reason names the broker that was tried", () => {
   const silence = new NotSent({ host: "other", port: 9 }, Object.assign(new Error("x"), { code: "ECONNREFUSED" }));
-  const outcomes = outcomesOfSilence(batch, settings, silence);
+  const outcomes = outcomesOfUnreachable(batch, settings, silence);
   assert.deepEqual(new Set(kinds(outcomes)), new Set(["retry destination"]));
   assert.match(shown(outcomes)[0]!, /other:9: connection refused/);
 });

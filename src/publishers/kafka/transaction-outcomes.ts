@@ -7,14 +7,19 @@ import { connectionReason, outcomeOf } from "./kafka-errors.ts";
 import type { BatchLimits } from "./kafka-limits.ts";
 import { faultOf, type Item, measure } from "./kafka-records.ts";
 import type { TopicFailure } from "./kafka-topics.ts";
-import { settingsAsAsked } from "./transaction-coordinator.ts";
+import { settingsOfAskedBroker } from "./transaction-coordinator.ts";
 import { refusedOnLedger } from "./transaction-rights.ts";
 import type { Refusal } from "./transaction-sender.ts";
 
-/** No broker reads a request of more than 100 MiB: it closes the connection instead, and nobody knows why. */
+/**
+ * A broker closes the connection without a reason when a request exceeds 100 MiB, so larger records are rejected here.
+ */
 const RECORD_BYTES_MAX = 99 * 1024 * 1024;
 
-/** What is known of batches that a broker refused as a whole without a word which record is at fault. */
+/**
+ * The maximum number of records per batch, by partition, learned from batches that a broker refused without naming the
+ * record at fault.
+ */
 export class RecordCounts {
   readonly #counts = new Map<string, number>();
 
@@ -26,13 +31,13 @@ export class RecordCounts {
     this.#counts.set(`${topic}:${partition}`, Math.ceil(count / 2));
   }
 
-  /** The culprit is found. */
+  /** Forgets the limit once the record at fault is found. */
   forget(topic: string, partition: number): void {
     this.#counts.delete(`${topic}:${partition}`);
   }
 }
 
-/** What can be told of the messages without asking anybody. Null: nothing. */
+/** Measures the messages and rejects those that no broker would accept. `outcomes` is null if there are none. */
 export function measureAll(
   messages: readonly Message[],
   settings: KafkaSettings,
@@ -44,7 +49,7 @@ export function measureAll(
     const message = messages[index]!;
     const contentBytes = measure(message);
     items.push({ index, message, contentBytes });
-    // Its texts are legal too, or it could not have been measured.
+    // Its strings are valid, too, or it could not have been measured.
     if (contentBytes >= 0 && contentBytes <= RECORD_BYTES_MAX && legalTopics.has(message.topic)) continue;
     const fault = faultIn(message, contentBytes, settings);
     if (fault === null) legalTopics.add(message.topic);
@@ -56,11 +61,12 @@ export function measureAll(
 
 function faultIn(message: Message, contentBytes: number, { ledger }: KafkaSettings): string | null {
   if (message.topic === ledger.topic) return `topic "${message.topic}" is the relay's own ledger`;
-  if (contentBytes > RECORD_BYTES_MAX) return `${contentBytes} bytes are more than any broker takes`;
+  if (contentBytes > RECORD_BYTES_MAX)
+    return `the record has ${contentBytes} bytes, but no broker accepts more than ${RECORD_BYTES_MAX}`;
   return faultOf(message);
 }
 
-/** Messages of topics that can not be written to, before anything was begun. */
+/** The outcomes when some topics cannot be written to, before a transaction was begun. */
 export function outcomesOfTopics(
   messages: readonly Message[],
   failures: ReadonlyMap<string, TopicFailure>,
@@ -71,13 +77,13 @@ export function outcomesOfTopics(
   });
 }
 
-/** Nobody could be reached. */
-export function outcomesOfSilence(
+/** The outcomes when no broker could be reached. */
+export function outcomesOfUnreachable(
   messages: readonly Message[],
   settings: KafkaSettings,
   error: unknown,
 ): readonly Outcome[] {
-  const reason = connectionReason(settingsAsAsked(settings, error), error);
+  const reason = connectionReason(settingsOfAskedBroker(settings, error), error);
   const outcome = retry(reason, { scope: "destination", isOutside: true, error });
   return messages.map(() => outcome);
 }
@@ -88,7 +94,7 @@ interface RefusalContext {
   readonly counts: RecordCounts;
 }
 
-/** After these answers the producer is of no use any more, and only a new fence helps. */
+/** After these answers the producer is invalid, and only a new fence helps. */
 const PRODUCER_GONE: ReadonlySet<number> = new Set([
   CODE.OUT_OF_ORDER_SEQUENCE_NUMBER,
   CODE.INVALID_PRODUCER_EPOCH,
@@ -103,8 +109,8 @@ const PRODUCER_GONE: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * The outcomes of a transaction of which some batches were refused. Where the broker does not say which record of a
- * batch is at fault, none is blamed: the next transaction makes smaller batches, until one record is refused alone.
+ * The outcomes of a transaction with refused batches. If the broker does not name the record at fault, none fails: the
+ * next transaction sends smaller batches, until a single record is refused.
  */
 export function outcomesOfRefusals(
   messages: readonly Message[],
@@ -126,7 +132,7 @@ function blamed(refusal: Refusal, { settings, limits, counts }: RefusalContext):
   const { items, topic, partition, bytes } = refusal.batch;
   if (refusal.kind === "unsent") {
     const reason = connectionReason(settings, refusal.error);
-    const outcome = retry(`topic "${topic}": the leader of a partition cannot be reached: ${reason}`, {
+    const outcome = retry(`topic "${topic}": the leader of a partition is unreachable: ${reason}`, {
       scope: "topic",
       isOutside: true,
       error: refusal.error,
@@ -149,7 +155,7 @@ function blamed(refusal: Refusal, { settings, limits, counts }: RefusalContext):
   return [];
 }
 
-/** No message is to blame. Throws when a person has to do something about it. */
+/** No message is at fault. Throws when an operator must act. */
 function ledgerRefused(refusal: Refusal, settings: KafkaSettings): Failed {
   const { topic } = settings.ledger;
   if (refusal.kind === "unsent") {
@@ -163,10 +169,12 @@ function ledgerRefused(refusal: Refusal, settings: KafkaSettings): Failed {
   const passing = { scope: "destination", isOutside: true } as const;
   if (meaningOf(code).isPassing) return retry(`the ledger "${topic}": ${describeCode(code)}`, passing);
   const what = `The ledger topic "${topic}" refused a note of ${bytes} bytes: ${describeCode(code)}`;
-  throw new RelayError("LEDGER_UNFIT", `${what}. Raise its max.message.bytes, or set limits.transactionSize lower.`);
+  throw new RelayError("LEDGER_UNFIT", `${what}. Raise its max.message.bytes, or lower limits.transactionSize.`);
 }
 
-/** The coordinator refused topics, so that nothing was begun. Throws when the ledger is among them. */
+/**
+ * The outcomes when the coordinator rejected topics and no transaction was begun. Throws when the ledger is among them.
+ */
 export function outcomesOfRefusedTopics(
   messages: readonly Message[],
   codes: ReadonlyMap<string, number>,

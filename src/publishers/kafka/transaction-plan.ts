@@ -4,46 +4,47 @@ import { partitionOf } from "./kafka-partitions.ts";
 import { type Item, recordBytesMax } from "./kafka-records.ts";
 import type { TopicInfo } from "./kafka-topics.ts";
 
-/** Records for one partition that go in one request. */
+/** Records for one partition in one request. */
 export interface TransactionBatch {
   readonly topic: string;
   readonly partition: number;
   readonly items: Item[];
-  /** Never less than what the batch takes on the wire. */
+  /** An upper bound of the batch's size on the wire. */
   bytes: number;
 }
 
-/** Requests of one round are sent at the same time, to each broker one; a partition is in a round at most once. */
+/** The requests of a round are sent in parallel, one per broker; a partition is in a round at most once. */
 export type TransactionRound = TransactionBatch[];
 
+/** What limits the batches of a transaction. */
 export interface TransactionRules {
   readonly limits: BatchLimits;
   topicInfo(topic: string): TopicInfo;
-  /** Records that a batch of this partition may hold. */
+  /** The maximum number of records per batch of this partition. */
   countMax(topic: string, partition: number): number;
-  /** Messages without a key go to one partition per transaction, and to another one at the next. */
+  /** Messages without a key go to one partition per transaction, and to the next one in the following transaction. */
   readonly spread: number;
 }
 
-/** Far below what a broker takes in one request, and enough to keep it busy. */
+/** Far below a broker's request limit, and enough to keep it busy. */
 const ROUND_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
- * Sorts the messages of a transaction into rounds. Messages of one partition keep their order; between partitions
- * there is none to keep, since all of them become visible together.
+ * Sorts the messages of a transaction into rounds. Messages of one partition keep their order. Order across partitions
+ * does not matter, because all records become visible together.
  */
 export function planRounds(items: readonly Item<Message>[], rules: TransactionRules): TransactionRound[] {
   return roundsOf(queuesOf(items, rules));
 }
 
-/** The note goes with the last round. */
+/** Adds the note to the last round. */
 export function addNote(rounds: TransactionRound[], note: TransactionBatch): void {
   const last = rounds.at(-1);
   if (last !== undefined && bytesOf(last) + note.bytes <= ROUND_BYTES_MAX) last.push(note);
   else rounds.push([note]);
 }
 
-/** The batches of one partition, in the order in which they go. */
+/** The batches of one partition, in the order in which they are sent. */
 interface PartitionQueue {
   readonly batches: TransactionBatch[];
   readonly bytesMax: number;

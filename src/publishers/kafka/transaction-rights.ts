@@ -1,15 +1,16 @@
+import { unreachableError } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import { explained } from "./kafka-client.ts";
 import { describeBrokers, type KafkaSettings } from "./kafka-config.ts";
 import { CODE, describeCode } from "./kafka-error-codes.ts";
-import { answersIn, unreachableError } from "./kafka-errors.ts";
-import type { KafkaAccess } from "./ledger-place.ts";
-import { settingsAsAsked } from "./transaction-coordinator.ts";
+import { answersIn, connectionReason } from "./kafka-errors.ts";
+import type { KafkaAccess } from "./ledger-metadata.ts";
+import { settingsOfAskedBroker } from "./transaction-coordinator.ts";
 
-/** What may be done to a topic, each with the bit by which brokers tell it. */
+/** The topic operations that every relay needs, with their bits in the metadata response. */
 const TOPIC_RIGHTS = { Read: 3, Write: 4, DescribeConfigs: 10 } as const;
 
-/** The rights on the ledger that this user lacks, of those that every relay needs. */
+/** The operations on the ledger that this user is not allowed. */
 export function missingRights(rights: number | null): string[] {
   if (rights === null) return [];
   return Object.entries(TOPIC_RIGHTS)
@@ -17,12 +18,13 @@ export function missingRights(rights: number | null): string[] {
     .map(([operation]) => operation);
 }
 
+/** The error for a missing right on the ledger, with the command that grants it. */
 export function refusedOnLedger(settings: KafkaSettings, operations: readonly string[], cause?: unknown): RelayError {
   const { topic } = settings.ledger;
   return refused(settings, operations, `Topic "${topic}"`, `--topic ${topic}`, cause);
 }
 
-/** A prefix, since each lane has an id of its own. */
+/** A prefixed ACL, because each lane has its own id. */
 function refusedTransactionalIds(settings: KafkaSettings, cause?: unknown): RelayError {
   const prefix = `${settings.service}.`;
   const on = `TransactionalId "${prefix}" (as a prefix)`;
@@ -53,7 +55,7 @@ function refused(
   return new RelayError("TRANSACTIONS_REFUSED", what, cause === undefined ? {} : { cause });
 }
 
-/** Why transactions cannot be used, when a request that every transaction begins with failed. */
+/** Why transactions cannot be used, when one of the first requests failed. */
 export function transactionsFault({ client, settings }: KafkaAccess, error: unknown): RelayError {
   if (error instanceof RelayError) return error;
   const codes = new Set(answersIn(error).map(({ code }) => code));
@@ -63,5 +65,6 @@ export function transactionsFault({ client, settings }: KafkaAccess, error: unkn
     const what = `Kafka, transactionTimeoutMs: ${describeCode(CODE.INVALID_TRANSACTION_TIMEOUT)}.`;
     return new RelayError("CONFIG_INVALID", what, { cause: error });
   }
-  return unreachableError(settingsAsAsked(settings, error), explained(client, error));
+  const cause = explained(client, error);
+  return unreachableError(connectionReason(settingsOfAskedBroker(settings, error), cause), cause);
 }

@@ -4,27 +4,30 @@ import type { BrokerAddress } from "./kafka-config.ts";
 import { CODE, meaningOf } from "./kafka-error-codes.ts";
 import { encodeAhead, type ProduceAnswer, type ProduceRequest, produce } from "./kafka-produce.ts";
 import type { Topics } from "./kafka-topics.ts";
-import { findLedger, type KafkaAccess } from "./ledger-place.ts";
+import { describeLedger, type KafkaAccess } from "./ledger-metadata.ts";
 import type { ProducerStamp } from "./transaction-coordinator.ts";
 import type { TransactionBatch } from "./transaction-plan.ts";
 
-/** Why a batch of an open transaction was not taken. In any case it is known that it can still be aborted. */
+/** Why a batch of an open transaction was not accepted. The transaction can still be aborted in any case. */
 export type Refusal =
   | { readonly kind: "refused"; readonly batch: TransactionBatch; readonly answer: ProduceAnswer }
   /** Its leader could not be reached, so nothing was sent. */
   | { readonly kind: "unsent"; readonly batch: TransactionBatch; readonly error: unknown };
 
-type Verdict = Refusal | null;
+type BatchResult = Refusal | null;
 
-/** Requests that are written before they may be sent, by the broker that they go to. */
+/** Requests encoded ahead of time, by the broker that they go to. */
 type Ahead = ReadonlyMap<string, { readonly batches: readonly TransactionBatch[]; readonly bytes: Buffer }>;
 
-const NOWHERE = "";
+const NO_LEADER = "";
 
-/** Pauses before refused batches are sent again: a partition that moves is at its new broker after a moment. */
+/** Pauses before retries of refused batches: a moving partition needs a moment until its new leader accepts writes. */
 const PAUSES_MS = [20, 50, 150, 400, 800] as const;
 
-/** Writes the batches of one lane's transactions. Numbers the records, so that the brokers drop what they have already. */
+/**
+ * Sends the batches of one lane's transactions, with sequence numbers by which the brokers drop records that they
+ * already have.
+ */
 export class TransactionSender {
   readonly #access: KafkaAccess;
   readonly #topics: Topics;
@@ -42,15 +45,15 @@ export class TransactionSender {
     this.#slot = slot;
   }
 
-  /** Finds the ledger's leader, so that nothing is missing once the transaction has begun. */
+  /** Finds the ledger's leader before a transaction is begun. */
   async ready(): Promise<void> {
     if (this.#ledgerLeader === null) await this.#lookUp([this.#ledgerTopic]);
   }
 
-  /** Writes the requests for these batches; to be done while the coordinator is still being asked. */
+  /** Encodes the requests for these batches while the coordinator has not answered yet. */
   ahead(batches: readonly TransactionBatch[]): Ahead {
     const { kafka } = this.#access;
-    const groups = [...this.#byLeader(batches)].filter(([address]) => address !== NOWHERE);
+    const groups = [...this.#byLeader(batches)].filter(([address]) => address !== NO_LEADER);
     return new Map(
       groups.map(([address, group]) => [
         address,
@@ -60,9 +63,8 @@ export class TransactionSender {
   }
 
   /**
-   * Sends one batch per partition. Returns those that the brokers did not take, after a few attempts where that may
-   * help: a refused batch was answered, so that repeating it can not double anything. Rejects when a request got no
-   * answer.
+   * Sends one batch per partition. Returns the batches that the brokers refused, after a few retries where that may
+   * help: a refused batch got an answer, so a retry cannot duplicate it. Rejects when a request got no answer.
    */
   async send(batches: readonly TransactionBatch[], ahead: Ahead = new Map()): Promise<readonly Refusal[]> {
     const giveUpMs = performance.now() + this.#access.settings.requestTimeoutMs;
@@ -72,7 +74,7 @@ export class TransactionSender {
       if (!mayHelp || performance.now() + waitMs > giveUpMs) break;
       await pauseMs(waitMs);
       const again = refusals.map(({ batch }) => batch);
-      // Should nobody answer this, the leaders are still those that were known.
+      // If no broker answers this, the known leaders are used.
       await this.#lookUp(again.map(({ topic }) => topic)).catch(() => {});
       refusals = await this.#sendOnce(again, new Map());
     }
@@ -81,15 +83,15 @@ export class TransactionSender {
 
   async #sendOnce(batches: readonly TransactionBatch[], ahead: Ahead): Promise<Refusal[]> {
     const groups = [...this.#byLeader(batches)];
-    // All are awaited, also after one failed: as long as a request is under way, nobody may draw conclusions.
+    // Await all, also after one failed: while a request is in flight, its effect is unknown.
     const sent = await Promise.allSettled(groups.map(([address, group]) => this.#sendTo(group, ahead.get(address))));
     const failed = sent.find((it) => it.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-    return sent.flatMap((it) => (it as PromiseFulfilledResult<Verdict[]>).value).filter((it) => it !== null);
+    return sent.flatMap((it) => (it as PromiseFulfilledResult<BatchResult[]>).value).filter((it) => it !== null);
   }
 
-  /** To the one broker that leads all of them. */
-  async #sendTo(batches: readonly TransactionBatch[], ahead: ReturnType<Ahead["get"]>): Promise<Verdict[]> {
+  /** Sends one request to the broker that leads all of the batches. */
+  async #sendTo(batches: readonly TransactionBatch[], ahead: ReturnType<Ahead["get"]>): Promise<BatchResult[]> {
     const { kafka, client } = this.#access;
     const leader = this.#leaderOf(batches[0]!);
     if (leader === null) return batches.map((batch) => refusal(batch, CODE.LEADER_NOT_AVAILABLE));
@@ -100,7 +102,7 @@ export class TransactionSender {
       return batches.map((batch) => ({ kind: "unsent", batch, error }));
     }
     const { version } = await apiOf(kafka, client, "Produce");
-    // Leaders may have moved since it was written.
+    // Leaders may have changed since it was encoded.
     const isSame =
       ahead?.batches.length === batches.length && ahead.batches.every((batch, at) => batch === batches[at]);
     const answers = await produce(kafka, connection, this.#request(batches, version), isSame ? ahead.bytes : null);
@@ -114,7 +116,7 @@ export class TransactionSender {
       version,
       transactionalId: this.#transactionalId,
       ...this.#stamp,
-      // Less than we wait ourselves, so that the broker can still say that its replicas are too slow.
+      // Less than our own timeout, so that the broker can still report slow replicas.
       timeoutMs: Math.ceil(requestTimeoutMs * 0.75),
       compression,
       batches: batches.map((batch) => ({ ...batch, sequence: this.#sequences.get(placeOf(batch)) ?? 0 })),
@@ -124,26 +126,26 @@ export class TransactionSender {
   #byLeader(batches: readonly TransactionBatch[]): Map<string, TransactionBatch[]> {
     return Map.groupBy(batches, (batch) => {
       const leader = this.#leaderOf(batch);
-      return leader === null ? NOWHERE : `${leader.host}:${leader.port}`;
+      return leader === null ? NO_LEADER : `${leader.host}:${leader.port}`;
     });
   }
 
-  #judge(batch: TransactionBatch, answer: ProduceAnswer | undefined): Verdict {
-    if (answer === undefined) throw new Error(`the broker's answer leaves ${placeOf(batch)} out`);
+  #judge(batch: TransactionBatch, answer: ProduceAnswer | undefined): BatchResult {
+    if (answer === undefined) throw new Error(`the broker's response lacks ${placeOf(batch)}`);
     const isThere = answer.code === CODE.NONE || answer.code === CODE.DUPLICATE_SEQUENCE_NUMBER;
     if (!isThere) return { kind: "refused", batch, answer };
     const place = placeOf(batch);
-    // The brokers' numbers wrap around likewise.
+    // The brokers' sequence numbers wrap around in the same way.
     this.#sequences.set(place, ((this.#sequences.get(place) ?? 0) + batch.items.length) % 2 ** 31);
     return null;
   }
 
-  /** The ledger is looked up apart, because a broker that creates topics by itself must not create that one. */
+  /** The ledger is looked up separately, because a broker must not auto-create it. */
   async #lookUp(topics: readonly string[]): Promise<void> {
     const others = topics.filter((topic) => topic !== this.#ledgerTopic);
     if (others.length > 0) await this.#topics.lookUp(this.#access.client, others);
     if (others.length === topics.length) return;
-    this.#ledgerLeader = (await findLedger(this.#access)).partitions[this.#slot]?.leader ?? null;
+    this.#ledgerLeader = (await describeLedger(this.#access)).partitions[this.#slot]?.leader ?? null;
   }
 
   #leaderOf({ topic, partition }: TransactionBatch): BrokerAddress | null {

@@ -11,7 +11,7 @@ import { loadKafka, openClient } from "./kafka-client.ts";
 import { type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
 import { message, shown } from "./kafka-fixture.test.ts";
 import { kafkaTransactions } from "./kafka-transactions.ts";
-import type { KafkaAccess } from "./ledger-place.ts";
+import type { KafkaAccess } from "./ledger-metadata.ts";
 
 let services = 0;
 

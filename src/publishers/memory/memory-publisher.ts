@@ -2,47 +2,53 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Outcome, retry, skipped } from "../../core/outcome.ts";
+import { orAborted } from "../../core/within-time.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import type { Transactions } from "../../ports/transactions.ts";
 import { TransactionBroker } from "./memory-transaction-broker.ts";
 import { memoryTransactions, type TransactionStep } from "./memory-transactions.ts";
 
-/** `hang`: lost on the way, no answer ever. `unanswered`: it arrives, only the answer is lost. */
+/**
+ * What a script answers. `hang`: the message is lost and never answered. `unanswered`: the message arrives, only the
+ * answer is lost.
+ */
 export type Answer = Outcome | "hang" | "unanswered";
 
+/** Options of `memoryPublisher`. */
 export interface MemoryPublisherOptions {
   readonly name?: string;
   readonly keyOrderInBatch?: boolean;
   readonly deduplicates?: boolean;
-  /** How long the destination takes for a batch, measured by the clock. */
+  /** How long the destination takes per batch, measured by the clock. */
   readonly latencyMs?: number;
   readonly clock?: Clock;
-  /** Delivers exactly once, in transactions. Several publishers may share a broker, each in the role of a process. */
+  /** Delivers exactly once, in transactions. Several publishers may share a broker, each acting as a process. */
   readonly transactions?: true | TransactionBroker<Message>;
 }
 
+/** A publisher for tests that records what it gets. */
 export interface MemoryPublisher extends Publisher {
-  /** What arrived, in the order of arrival. */
+  /** The messages that arrived, in order of arrival. */
   readonly delivered: readonly Message[];
   deliveredOf(key: string | null): readonly Message[];
-  /** Resolves as soon as so many messages have arrived. */
+  /** Resolves as soon as `count` messages have arrived. */
   arrived(count: number): Promise<void>;
   /** The next `count` messages get this outcome. */
   failNext(count: number, outcome: Outcome): void;
-  /** Asked for every message that no `failNext` and no `down` decides; null answers `delivered` again. */
+  /** Sets a script that decides the answer of every message, unless `failNext` or `down` does. Null removes it. */
   respond(script: ((message: Message) => Answer | Promise<Answer>) | null): void;
-  /** Refuses everything with an error of scope destination, until `up`. */
+  /** Fails every publish with scope `destination`, until `up`. */
   down(reason: string): void;
   up(): void;
   /**
-   * Asked for every request of a transaction: `hang` loses it on the way, `unanswered` only its answer; both wait until
-   * the relay gives up. Null answers all again.
+   * Sets a script for the requests of transactions: `hang` loses the request, `unanswered` only its answer; both wait
+   * until the relay aborts. Null removes it.
    */
   respondToTransactions(script: ((step: TransactionStep) => "answer" | "hang" | "unanswered") | null): void;
   readonly closed: boolean;
 }
 
-/** A destination in memory whose every fault can be scripted. */
+/** Creates a destination in memory with scriptable faults, for tests. */
 export function memoryPublisher(options: MemoryPublisherOptions = {}): MemoryPublisher {
   return new Memory(options);
 }
@@ -96,9 +102,9 @@ class Memory implements MemoryPublisher {
         continue;
       }
       const decided = this.#answer(message);
-      const answer = decided instanceof Promise ? await this.#orAbort(decided, signal) : decided;
+      const answer = decided instanceof Promise ? await orAborted(decided, signal, () => unknown(this.name)) : decided;
       if (answer === "unanswered" || (answer !== "hang" && answer.kind === "delivered")) this.#arrive(message);
-      const outcome = typeof answer === "string" ? await this.#silence(signal) : answer;
+      const outcome = typeof answer === "string" ? await this.#neverAnswers(signal) : answer;
       const keepsBack = outcome.kind !== "delivered" && this.capabilities.keyOrderInBatch;
       if (keepsBack && key !== null) failedKeys.add(key);
       report(index, outcome);
@@ -144,15 +150,15 @@ class Memory implements MemoryPublisher {
     if (this.#downReason !== null)
       throw new RelayError("DESTINATION_UNREACHABLE", `${this.name}: ${this.#downReason}.`);
     const answer = this.#transactionScript?.(step) ?? "answer";
-    if (answer === "hang") return this.#silence(signal);
+    if (answer === "hang") return this.#neverAnswers(signal);
     const result = effect();
-    return answer === "unanswered" ? this.#silence(signal) : result;
+    return answer === "unanswered" ? this.#neverAnswers(signal) : result;
   }
 
-  /** What one message of a transaction is told. Whether it arrives is decided by the commit. */
+  /** The outcome of one message of a transaction. The commit decides whether it arrives. */
   async #judge(message: Message, signal: AbortSignal): Promise<Outcome> {
-    const answer = await this.#orAbort(Promise.resolve(this.#answer(message)), signal);
-    return typeof answer === "string" ? this.#silence(signal) : answer;
+    const answer = await orAborted(Promise.resolve(this.#answer(message)), signal, () => unknown(this.name));
+    return typeof answer === "string" ? this.#neverAnswers(signal) : answer;
   }
 
   #travel(signal: AbortSignal): Promise<void> | null {
@@ -182,21 +188,8 @@ class Memory implements MemoryPublisher {
     for (const wait of done) wait.resolve();
   }
 
-  #silence(signal: AbortSignal): Promise<never> {
-    return this.#orAbort(new Promise<never>(() => {}), signal);
-  }
-
-  /** What the promise gives, unless the signal aborts first: then the outcome is unknown. */
-  async #orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-    const { promise: aborted, reject } = Promise.withResolvers<never>();
-    const abort = () => reject(unknown(this.name));
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    try {
-      return await Promise.race([promise, aborted]);
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
+  #neverAnswers(signal: AbortSignal): Promise<never> {
+    return orAborted(new Promise<never>(() => {}), signal, () => unknown(this.name));
   }
 }
 

@@ -2,14 +2,14 @@ import { RelayError } from "../../core/errors.ts";
 import type { CommittedBatch, LaneAddress } from "../../ports/transactions.ts";
 
 interface TransactionBrokerOptions {
-  /** Batches of a lane that the ledger keeps. */
+  /** How many batches per lane the ledger keeps. */
   readonly ringSize?: number;
-  /** A transaction that is open for longer is aborted, and whoever opened it is fenced. */
+  /** A transaction that is open for longer is aborted, and its owner is fenced. */
   readonly timeoutMs?: number;
   readonly nowMs?: () => number;
 }
 
-/** Gets what became visible, in its order, whenever a transaction is committed, and the notes that came with it. */
+/** Called when a transaction becomes visible, with its records in order and its notes. */
 type Reader<Content> = (records: readonly Content[], notes: readonly CommittedBatch[], lane: LaneAddress) => void;
 
 interface OpenTransaction<Content> {
@@ -17,15 +17,15 @@ interface OpenTransaction<Content> {
   readonly sinceMs: number;
   readonly records: Content[];
   readonly notes: CommittedBatch[];
-  /** To be committed, whatever happens; only nobody can see it yet. */
+  /** The commit is decided, but the records are not visible yet. */
   isDecided: boolean;
 }
 
 interface TransactionLane<Content> {
-  /** Raised by every fence. Requests that bear a lower one have no effect. */
+  /** Raised by every fence. Requests with a lower epoch have no effect. */
   epoch: number;
   open: OpenTransaction<Content> | null;
-  /** How the last one ended: who asks for the same end twice is not wrong. */
+  /** How the last transaction ended: asking for the same end twice is allowed. */
   ended: "commit" | "abort" | null;
 }
 
@@ -33,11 +33,11 @@ const RING_SIZE = 64;
 const TIMEOUT_MS = 60_000;
 
 /**
- * What a broker keeps of transactions, as a state machine: each method is one request in the moment in which it takes
- * effect. Per lane there is an epoch and at most one open transaction, and a ledger with one note per transaction.
+ * The transactional state of a broker as a state machine: each method is one request at the moment it takes effect.
+ * Each lane has an epoch, at most one open transaction, and a ledger with one note per transaction.
  *
- * As in a real broker, a request tells its epoch and nothing else: whatever transaction of this epoch is open when the
- * request arrives is the one that it writes into, commits or aborts.
+ * As in a real broker, a request carries only its epoch: it affects whichever transaction of this epoch is open when it
+ * arrives.
  */
 export class TransactionBroker<Content> {
   readonly ringSize: number;
@@ -45,7 +45,7 @@ export class TransactionBroker<Content> {
   readonly #nowMs: () => number;
   readonly #readers: Reader<Content>[] = [];
   readonly #lanes = new Map<string, TransactionLane<Content>>();
-  /** By slot and place in the ring. */
+  /** Notes by slot and ring index. */
   readonly #ledgers = new Map<string, Map<bigint, CommittedBatch>>();
   #slots = 0;
   #serial = 0;
@@ -60,12 +60,12 @@ export class TransactionBroker<Content> {
     this.#readers.push(reader);
   }
 
-  /** Makes room in the ledger for so many slots. */
+  /** Extends the ledger to this many slots. */
   prepare(slots: number): void {
     this.#slots = Math.max(this.#slots, slots);
   }
 
-  /** Fences: returns the epoch of the new user. What was open is aborted, what was decided is committed. */
+  /** Fences the lane and returns the new owner's epoch. An open transaction is aborted, a decided one is completed. */
   begin(address: LaneAddress): number {
     if (address.slot >= this.#slots) {
       throw new RelayError("LEDGER_UNFIT", `The ledger has ${this.#slots} slots and none for slot ${address.slot}.`);
@@ -76,14 +76,14 @@ export class TransactionBroker<Content> {
     return this.#raise(lane);
   }
 
-  /** The committed batches above `after` that the ring still has, in rising order; where there are none, the last one. */
+  /** The committed batches above `after` that the ring still has, in rising order; if there are none, the last one. */
   ledger(address: LaneAddress, after: bigint): readonly CommittedBatch[] {
     const notes = [...this.#ledgerOf(address).values()].sort((left, right) => (left.batch < right.batch ? -1 : 1));
     const above = notes.filter(({ batch }) => batch > after);
     return above.length > 0 ? above : notes.slice(-1);
   }
 
-  /** Writes into the open transaction, or into a new one. Returns a number that tells it from all others. */
+  /** Writes into the open transaction, or begins one. Returns the transaction's serial number. */
   write(address: LaneAddress, epoch: number, records: readonly Content[], note: CommittedBatch | null): number {
     const lane = this.#laneOf(address, epoch);
     this.complete(address);
@@ -93,14 +93,14 @@ export class TransactionBroker<Content> {
     return lane.open.serial;
   }
 
-  /** From here on it is committed for good, though it becomes visible only when it is completed. */
+  /** Decides the commit. The records become visible only with `complete`. */
   decide(address: LaneAddress, epoch: number): void {
     const lane = this.#laneOf(address, epoch);
     if (lane.open !== null) lane.open.isDecided = true;
     else if (lane.ended !== "commit") throw wrongState(address, "commit");
   }
 
-  /** Makes visible what was decided. Everything that follows in the lane waits for it. */
+  /** Makes a decided transaction visible. Later requests of the lane wait for it. */
   complete(address: LaneAddress): void {
     const lane = this.#laneOf(address);
     if (lane.open === null || !lane.open.isDecided) return;
@@ -118,7 +118,7 @@ export class TransactionBroker<Content> {
     this.#abort(lane);
   }
 
-  /** As if its time were over: the open transaction is aborted, and whoever opened it is fenced. */
+  /** Simulates the transaction timeout: aborts the open transaction and fences its owner. */
   expire(address: LaneAddress): void {
     const lane = this.#laneOf(address);
     if (lane.open === null || lane.open.isDecided) return;
@@ -126,7 +126,7 @@ export class TransactionBroker<Content> {
     this.#raise(lane);
   }
 
-  /** The transaction that is open in this lane now; null when there is none that anything could be written into. */
+  /** The serial number of the lane's open transaction; null if none accepts writes. */
   openIn(address: LaneAddress): number | null {
     const { open } = this.#laneOf(address);
     return open === null || open.isDecided ? null : open.serial;
@@ -153,8 +153,8 @@ export class TransactionBroker<Content> {
       this.#raise(lane);
     }
     if (epoch !== undefined && epoch !== lane.epoch) {
-      const who = `the user of epoch ${epoch} of lane ${address.lane} of ${address.pipeline}`;
-      throw new RelayError("FENCED", `The destination refuses ${who}: it is at epoch ${lane.epoch}.`);
+      const who = `the owner with epoch ${epoch} of lane ${address.lane} of ${address.pipeline}`;
+      throw new RelayError("FENCED", `The destination refuses ${who}: the current epoch is ${lane.epoch}.`);
     }
     return lane;
   }

@@ -4,18 +4,18 @@ import { type Outcome, skipped } from "../../core/outcome.ts";
 import type { CommittedBatch, LaneAddress, LaneTransactions, Transactions } from "../../ports/transactions.ts";
 import type { TransactionBroker } from "./memory-transaction-broker.ts";
 
-/** The requests of which a transaction consists. */
+/** The kinds of requests of a transaction. */
 export type TransactionStep = "prepare" | "fence" | "read ledger" | "send" | "commit" | "abort";
 
-/** The way from one publisher to the broker. */
+/** The connection of one publisher to the broker. */
 interface TransactionLink {
-  /** Has the effect and resolves, or rejects when the answer is lost, the broker is down or the signal aborts. */
+  /** Applies the effect and resolves. Rejects when the answer is lost, the broker is down or the signal aborts. */
   request<T>(step: TransactionStep, signal: AbortSignal, effect: () => T): Promise<T>;
-  /** What the broker has to say about one message. Rejects when it says nothing. */
+  /** The broker's outcome for one message. Rejects when it gives no answer. */
   judge(message: Message, signal: AbortSignal): Promise<Outcome>;
 }
 
-/** One publisher's transactions at a broker in memory. Others may share the broker, as processes do. */
+/** One publisher's transactions at a broker in memory. Other publishers may share the broker. */
 export function memoryTransactions(broker: TransactionBroker<Message>, link: TransactionLink): Transactions {
   return {
     ringSize: broker.ringSize,
@@ -34,7 +34,7 @@ class MemoryLaneTransactions implements LaneTransactions {
   readonly #link: TransactionLink;
   readonly #lane: LaneAddress;
   readonly #epoch: number;
-  /** `part`: not all of it is in the transaction, so that it can only be aborted. */
+  /** `part`: the transaction is incomplete and can only be aborted. */
   #open: "none" | "part" | "whole" = "none";
   #isSpent = false;
 
@@ -95,7 +95,7 @@ class MemoryLaneTransactions implements LaneTransactions {
     this.#open = "part";
   }
 
-  /** After an error nobody knows what is still under way. */
+  /** After an error the state of running requests is unknown, so the lane must be fenced again. */
   async #orSpent<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();

@@ -3,9 +3,10 @@ import type { Authenticator, ConnectionOptions, NatsConnection } from "@nats-io/
 import { RelayError } from "../../core/errors.ts";
 import type { NatsLogin, NatsServerAddress, NatsSettings } from "./nats-config.ts";
 
+/** The client library. */
 export type Nats = typeof import("@nats-io/transport-node");
 
-const INSTALL = "npm install @nats-io/transport-node@3.4.0";
+const INSTALL = "npm install @nats-io/transport-node@3";
 
 let loading: Promise<Nats> | undefined;
 
@@ -17,7 +18,7 @@ export function loadNats(): Promise<Nats> {
   return loading;
 }
 
-/** Connects to the first server that answers, beginning with the one at this index. */
+/** Connects to the first server that answers, starting at this index. */
 export async function connectAny(
   nats: Nats,
   settings: NatsSettings,
@@ -29,7 +30,7 @@ export async function connectAny(
   for (let tried = 0; tried < servers.length && !signal.aborted; tried++) {
     const server = servers[(first + tried) % servers.length]!;
     try {
-      // The client keeps the socket of a server that never says hello; so that one is found out without it.
+      // The client never closes the socket of a server that sends no greeting, so check for the greeting first.
       await awaitGreeting(server, settings.connectTimeoutMs, signal);
       return await nats.connect(connectionOptions(nats, settings, server));
     } catch (error) {
@@ -39,7 +40,7 @@ export async function connectAny(
   throw failure ?? signal.reason;
 }
 
-/** A NATS server speaks first. Resolves when it does. */
+/** Resolves when the server sends its greeting; a NATS server always speaks first. */
 function awaitGreeting({ host, port }: NatsServerAddress, timeoutMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (error?: unknown): void => {
@@ -50,13 +51,16 @@ function awaitGreeting({ host, port }: NatsServerAddress, timeoutMs: number, sig
       else reject(error);
     };
     const abort = () => end(signal.reason);
-    const timer = setTimeout(() => end(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(
+      () => end(new Error(`no greeting within ${timeoutMs} ms: this may not be a NATS server`)),
+      timeoutMs,
+    );
     const socket = dial({ host, port });
     socket.on("error", end);
     socket.on("close", () => end(new Error("the server closed the connection without a greeting")));
     socket.once("data", (bytes) => {
       const isNats = bytes.subarray(0, 5).toString("latin1") === "INFO ";
-      end(isNats ? undefined : new Error("what answers there is no NATS server"));
+      end(isNats ? undefined : new Error("the server that answers there is not NATS: check host and port"));
     });
     signal.addEventListener("abort", abort, { once: true });
   });
@@ -68,7 +72,7 @@ function connectionOptions(nats: Nats, settings: NatsSettings, { host, port }: N
     servers: `${host.includes(":") ? `[${host}]` : host}:${port}`,
     name: settings.service,
     timeout: settings.connectTimeoutMs,
-    // It would send again what it buffered; only the engine knows whether that is still wanted.
+    // A reconnect would resend buffered messages; only the engine knows whether they must still be sent.
     reconnect: false,
     ignoreClusterUpdates: true,
     noAsyncTraces: true,

@@ -1,29 +1,31 @@
 import { RelayError } from "../../core/errors.ts";
 
+/** TLS settings, in PEM. */
 export interface NatsTls {
-  /** PEM text, of one or several certificates. */
+  /** One or several certificates, in PEM. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
 }
 
+/** Options of `natsPublisher`. */
 export interface NatsPublisherOptions {
   readonly name?: string;
-  /** `host:port` of some servers of the cluster; they are tried in turn. */
+  /** `host:port` of some servers of the cluster; they are tried one after another. */
   readonly servers: readonly string[];
-  /** The stream that has to take the events; without it any stream that listens to the subject may. */
+  /** The stream that must store the events. Default: any stream that captures the subject. */
   readonly stream?: string;
   readonly user?: string;
   readonly password?: string;
   readonly token?: string;
   /** The text of a credentials file: a JWT and the seed of its key. */
   readonly credentials?: string;
-  /** True insists on TLS. A server that demands it gets it anyway. */
+  /** True requires TLS. Without it TLS is used only if the server requires it. */
   readonly tls?: boolean | NatsTls;
-  /** Name of the connections in the server's monitoring. */
+  /** The connections' name in the server's monitoring. */
   readonly service?: string;
   readonly connectTimeoutMs?: number;
-  /** How long a publish goes on sending; stay well below the engine's publish timeout. */
+  /** How long a publish starts new messages; keep it well below the engine's publish timeout. */
   readonly sendTimeoutMs?: number;
 }
 
@@ -44,18 +46,18 @@ export interface NatsSettings {
   readonly servers: readonly NatsServerAddress[];
   readonly stream: string | null;
   readonly login: NatsLogin;
-  /** Null: only where the server wants it. */
+  /** Null: only if the server requires it. */
   readonly tls: NatsTls | null;
   readonly service: string;
   readonly connectTimeoutMs: number;
   readonly sendTimeoutMs: number;
 }
 
-/** Below the engine's publish timeout of 5 s, so that the server's silence is told with its reason. */
+/** Below the engine's publish timeout of 5 s, so that a timeout is reported with its reason. */
 const CONNECT_TIMEOUT_MS = 3_000;
 const SEND_TIMEOUT_MS = 3_000;
 
-/** A protocol line may have 4,096 bytes; beside the subject there is room for the reply subject and two sizes. */
+/** A protocol line is limited to 4,096 bytes; the rest is for the reply subject and two sizes. */
 const SUBJECT_BYTES_MAX = 3_900;
 
 /** Fills in the defaults; throws CONFIG_INVALID with the setting's name. */
@@ -82,28 +84,31 @@ export function natsSettings(options: NatsPublisherOptions): NatsSettings {
   };
 }
 
-/** Null when a stream may be called so. */
+/** Null when the stream name is legal, else what is wrong with it. */
 export function streamFault(stream: string): string | null {
   if (stream === "") return "the stream's name is empty";
   const bad = /[\s.*>/\\\p{C}]/u.exec(stream);
   return bad === null ? null : `the stream's name ${JSON.stringify(stream)} contains ${JSON.stringify(bad[0])}`;
 }
 
-/** Null when events can be published under it; the server itself would take some that nobody could read. */
+/**
+ * Null when the subject is legal, else what is wrong with it. The server itself would accept some subjects that no
+ * client can subscribe to.
+ */
 export function subjectFault(subject: string): string | null {
   if (subject === "") return "the subject is empty";
   const shown = JSON.stringify(subject.length > 200 ? `${subject.slice(0, 200)}…` : subject);
   const bad = /[\s*>\p{Cc}]/u.exec(subject);
   if (bad !== null) return `the subject ${shown} contains ${JSON.stringify(bad[0])}`;
   if (subject.split(".").includes("")) return `the subject ${shown} has an empty part between its dots`;
-  // What begins so is a command to the server: it could delete the stream.
-  if (subject.startsWith("$")) return `the subject ${shown} begins with "$", which is the server's own`;
-  if (!subject.isWellFormed()) return `the subject ${shown} holds half a character`;
+  // Subjects with this prefix are commands to the server: an event could delete the stream.
+  if (subject.startsWith("$")) return `the subject ${shown} begins with "$", which is reserved for the server`;
+  if (!subject.isWellFormed()) return `the subject ${shown} contains half a character (a lone surrogate)`;
   const bytes = Buffer.byteLength(subject);
   return bytes > SUBJECT_BYTES_MAX ? `the subject has ${bytes} bytes, ${SUBJECT_BYTES_MAX} are allowed` : null;
 }
 
-/** The secrets among the settings, which no error text may show. */
+/** The secrets in the settings; no error text may show them. */
 export function secretsOf({ login }: NatsSettings): string[] {
   if (login.kind === "user") return [login.password].filter((secret) => secret !== "");
   if (login.kind === "token") return [login.token];
@@ -126,20 +131,20 @@ function serversOf(servers: readonly string[]): NatsServerAddress[] {
     const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:\s/@]+)):(\d+)$/.exec(server) ?? [];
     const port = Number(digits);
     const host = bracketed ?? plain;
-    // Not shown: it may hold a password.
-    check(host !== undefined && port > 0 && port < 65_536, 'servers has one that is not of the form "host:port"');
+    // The error does not show it, because it may contain a password.
+    check(host !== undefined && port > 0 && port < 65_536, 'an entry of servers is not of the form "host:port"');
     return { host, port };
   });
 }
 
 function loginOf({ user, password, token, credentials }: NatsPublisherOptions): NatsLogin {
-  const ways = [user, token, credentials].filter((way) => way !== undefined);
-  check(ways.length <= 1, "user, token and credentials are three ways to log in: keep one");
-  check(password === undefined || user !== undefined, "password is set and user is not");
+  const logins = [user, token, credentials].filter((login) => login !== undefined);
+  check(logins.length <= 1, "user, token and credentials are alternatives: set only one");
+  check(password === undefined || user !== undefined, "password is set but user is not");
   if (user !== undefined) return { kind: "user", user, password: password ?? "" };
   if (token !== undefined) return { kind: "token", token };
   if (credentials === undefined) return { kind: "none" };
-  check(/BEGIN NATS USER JWT/.test(credentials), "credentials is no text of a credentials file");
+  check(/BEGIN NATS USER JWT/.test(credentials), "credentials is not the content of a credentials file");
   return { kind: "credentials", credentials };
 }
 

@@ -1,14 +1,14 @@
 import type { Message } from "../../core/event.ts";
 import { KeyLines } from "../../core/key-lines.ts";
 import { type Outcome, rejected } from "../../core/outcome.ts";
-import type { Report } from "../../ports/publisher.ts";
+import type { Report, RequestTimer } from "../../ports/publisher.ts";
 import type { Nats } from "./nats-client.ts";
 import type { NatsSettings } from "./nats-config.ts";
 import { outcomeOf } from "./nats-errors.ts";
 import type { NatsLink } from "./nats-link.ts";
 import { messageFault, natsHeaders } from "./nats-message.ts";
 
-/** Bytes of payload without an answer; beyond them the next message waits, so that memory stays bounded. */
+/** The maximum number of unacknowledged payload bytes, to bound the memory. */
 const UNANSWERED_BYTES_MAX = 8_000_000;
 
 interface DeliveryContext {
@@ -16,22 +16,25 @@ interface DeliveryContext {
   readonly settings: NatsSettings;
   readonly link: NatsLink;
   readonly report: Report;
+  readonly timer: RequestTimer | undefined;
 }
 
 /**
- * One publish. Messages go out one behind the other without waiting for answers, but those of one key each wait for
- * the answer to the one before: a stream can refuse a message and take the next, which would change their order.
+ * One publish. Messages are pipelined, but a message waits for the acknowledgement of the earlier one of its key: a
+ * stream can reject a message and accept the next, which would change their order.
  */
 export class NatsDelivery {
   readonly #context: DeliveryContext;
   readonly #batch: readonly Message[];
   readonly #untilMs: number;
   readonly #done = Promise.withResolvers<void>();
-  /** Up to `#next` what is ready has been sent. */
+  /** The ready messages up to `#next` have been sent. */
   readonly #lines: KeyLines;
   #next = 0;
   #unanswered = 0;
   #unansweredBytes = 0;
+  /** Only one message at a time is timed: timing every message would cost more than sending it. */
+  #answered: ((isAnswered: boolean) => void) | undefined;
 
   constructor(context: DeliveryContext, batch: readonly Message[]) {
     this.#context = context;
@@ -40,10 +43,15 @@ export class NatsDelivery {
     this.#untilMs = performance.now() + context.settings.sendTimeoutMs;
   }
 
-  /** Resolves when everything is reported; never when the connection is lost before. */
+  /** Resolves when everything is reported; never if the connection is lost before. */
   run(): Promise<void> {
     this.#pump();
     return this.#done.promise;
+  }
+
+  /** Ends the timing of a publish that is no longer awaited. */
+  giveUp(): void {
+    this.#endTiming(false);
   }
 
   #pump(): void {
@@ -53,7 +61,7 @@ export class NatsDelivery {
   }
 
   #send(index: number): void {
-    const { link, nats, settings } = this.#context;
+    const { link, nats, settings, timer } = this.#context;
     const message = this.#batch[index]!;
     const { payload, topic } = message;
     const fault = messageFault(message);
@@ -61,7 +69,10 @@ export class NatsDelivery {
       this.#settle(index, rejected(fault, { errorType: "ILLEGAL_MESSAGE" }));
       return;
     }
+    const isTimed = timer !== undefined && this.#answered === undefined;
+    if (isTimed) this.#answered = timer();
     const isSent = link.send(topic, payload, natsHeaders(nats, message, settings), (answer) => {
+      if (isTimed) this.#endTiming(true);
       this.#unanswered -= 1;
       this.#unansweredBytes -= payload.length;
       this.#settle(index, outcomeOf(topic, answer, settings));
@@ -72,11 +83,20 @@ export class NatsDelivery {
       this.#unansweredBytes += payload.length;
       return;
     }
-    const reason = `subject "${topic}": larger than the ${link.bytesMax} bytes that the server takes (max_payload)`;
+    if (isTimed) this.#endTiming(false);
+    const reason = `subject "${topic}": larger than the server's max_payload of ${link.bytesMax} bytes`;
     this.#settle(index, rejected(reason, { errorType: "MESSAGE_TOO_LARGE" }));
   }
 
-  /** A key with many messages over a slow line would outlast the publish; what is left of it then comes again. */
+  #endTiming(isAnswered: boolean): void {
+    this.#answered?.(isAnswered);
+    this.#answered = undefined;
+  }
+
+  /**
+   * A key with many messages could outlast the publish, so after `#untilMs` the rest is skipped and published again
+   * later.
+   */
   #settle(index: number, outcome: Outcome): void {
     this.#lines.settle(index, outcome, performance.now() < this.#untilMs);
   }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { unreachable } from "../../core/connection-cause.ts";
 import { natsSettings } from "./nats-config.ts";
-import { outcomeOf, unreachable } from "./nats-errors.ts";
+import { connectionReason, outcomeOf } from "./nats-errors.ts";
 
 const settings = natsSettings({ servers: ["a:4222"], user: "relay", password: "hunter2", stream: "ORDERS" });
 
@@ -50,7 +51,7 @@ describe("the answers of NATS", () => {
       '{"error":{"code":400,"err_code":10060,"description":"no match"},"stream":"OTHER","seq":0}',
     );
     assert.ok(outcome.kind === "retry");
-    assert.match(outcome.reason, /"OTHER".*"ORDERS" was wanted/);
+    assert.match(outcome.reason, /"OTHER".*expected "ORDERS"/);
   });
 
   for (const text of ["", "ok", "null", "7", "[]", '{"success":true}', '{"seq":1}']) {
@@ -60,8 +61,8 @@ describe("the answers of NATS", () => {
     });
   }
 
-  test("C5 a subject that nobody listens to, or that is denied, is the subject's failure", () => {
-    for (const kind of ["nobody", "denied"] as const) {
+  test("C5 a subject without a stream, or that is denied, is the subject's failure", () => {
+    for (const kind of ["no responders", "denied"] as const) {
       const outcome = outcomeOf("order.placed", { kind }, settings);
       assert.ok(outcome.kind === "retry" && outcome.scope === "topic");
       assert.match(outcome.reason, /order\.placed/);
@@ -70,7 +71,7 @@ describe("the answers of NATS", () => {
 });
 
 describe("a connection to NATS that does not come about", () => {
-  for (const [error, told] of [
+  for (const [error, expected] of [
     [Object.assign(new Error("connect"), { code: "ECONNREFUSED" }), /refused/],
     [Object.assign(new Error("lookup"), { code: "ENOTFOUND" }), /host name is unknown/],
     [new Error("'Authorization Violation'"), /check user, password, token/],
@@ -86,15 +87,16 @@ describe("a connection to NATS that does not come about", () => {
     [new Error("outer", { cause: Object.assign(new Error("inner"), { code: "ECONNREFUSED" }) }), /refused/],
   ] as const) {
     test(`A4 ${String(error)} is the destination's failure, with its reason`, () => {
-      const outcome = unreachable(settings, error);
+      const outcome = unreachable(connectionReason(settings, error), error);
       assert.ok(outcome.kind === "retry" && outcome.scope === "destination");
-      assert.match(outcome.reason, told);
+      assert.match(outcome.reason, expected);
       assert.match(outcome.reason, /^NATS at a:4222: /);
     });
   }
 
   test("A20 a reason shows no password", () => {
-    const outcome = unreachable(settings, new Error("hunter2 was refused"));
+    const error = new Error("hunter2 was refused");
+    const outcome = unreachable(connectionReason(settings, error), error);
     assert.ok(outcome.kind === "retry");
     assert.doesNotMatch(outcome.reason, /hunter2/);
   });

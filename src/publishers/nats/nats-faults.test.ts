@@ -59,10 +59,10 @@ async function arrivals(id: string): Promise<number> {
   return (await readStream(nats.port, "FAULTS")).filter(({ headers }) => headers["event-id"] === id).length;
 }
 
-function assertFailed(outcome: Outcome | undefined, scope: string, told: RegExp): void {
+function assertFailed(outcome: Outcome | undefined, scope: string, expected: RegExp): void {
   assert.ok(outcome?.kind === "retry", JSON.stringify(outcome));
   assert.equal(outcome.scope, scope);
-  assert.match(outcome.reason, told);
+  assert.match(outcome.reason, expected);
 }
 
 describe("NATS publisher: subjects, streams and messages", () => {
@@ -75,7 +75,7 @@ describe("NATS publisher: subjects, streams and messages", () => {
 
   test("C5 a stream of another name is not taken for the wanted one", async () => {
     await using publisher = opened({ stream: "ORDERS" });
-    assertFailed((await publish(publisher, [message()]))[0], "topic", /"FAULTS", "ORDERS" was wanted/);
+    assertFailed((await publish(publisher, [message()]))[0], "topic", /"FAULTS", expected "ORDERS"/);
   });
 
   test("C5 a full stream keeps its events waiting and takes them when there is room", async () => {
@@ -142,7 +142,7 @@ describe("NATS publisher: subjects, streams and messages", () => {
     assert.deepEqual(new Set(kinds.slice(sent)), new Set(["skipped"]));
   });
 
-  test("D6 missing subjects are told before anything is sent", async () => {
+  test("D6 missing subjects are reported before anything is sent", async () => {
     const options = { servers: [`127.0.0.1:${nats.port}`] };
     const subjects = ["fault.one", "nobody.listens"];
     assert.deepEqual([...(await missingSubjects(options, subjects))], [["nobody.listens", "no stream takes it"]]);
@@ -154,7 +154,7 @@ describe("NATS publisher: subjects, streams and messages", () => {
 });
 
 describe("NATS publisher: connections", () => {
-  test("A4 a wrong password, a denied subject and a denied inbox are told as what they are", async () => {
+  test("A4 a wrong password, a denied subject and a denied inbox are reported as what they are", async () => {
     await using wrong = opened({ user: "all", password: "hunter2" });
     const [refused] = await publish(wrong, [message()]);
     assertFailed(refused, "destination", /[Aa]uthorization.*check user/);
@@ -162,9 +162,25 @@ describe("NATS publisher: connections", () => {
     await using some = opened({ user: "some", password: "secret-2" });
     const [allowed, denied] = await publish(some, [message(), message({ topic: "full" })]);
     assert.equal(allowed?.kind, "delivered");
-    assertFailed(denied, "topic", /may not publish/);
+    assertFailed(denied, "topic", /no permission to publish/);
     await using deaf = opened({ user: "deaf", password: "secret-3" });
     await assert.rejects(publish(deaf, [message()]), /DESTINATION_UNREACHABLE/);
+  });
+
+  test("A17 an examination names a wrong password and a missing stream, and leaves a login alone that may not ask", async () => {
+    for (const [options, expected] of [
+      [{ user: "all", password: "wrong" }, /NATS at 127.*check user, password, token or credentials/],
+      [{ stream: "ABSENT" }, /the stream "ABSENT" does not exist: create it/],
+    ] as const) {
+      await using publisher = opened(options);
+      const [found, ...others] = (await publisher.examine?.(AbortSignal.timeout(30_000))) ?? [];
+      assert.deepEqual([found?.severity, others], ["error", []]);
+      assert.match(found?.reason ?? "", expected);
+    }
+    for (const options of [{ stream: "FAULTS" }, { user: "some", password: "secret-2" }]) {
+      await using publisher = opened(options);
+      assert.deepEqual(await publisher.examine?.(AbortSignal.timeout(30_000)), []);
+    }
   });
 
   test("A4 the next server is tried when one does not answer", async () => {
@@ -172,11 +188,11 @@ describe("NATS publisher: connections", () => {
     assert.equal((await publish(publisher, [message()]))[0]?.kind, "delivered");
   });
 
-  test("A4 a server that accepts and hangs, and one that is no NATS, are told in time and leave no connection", async () => {
+  test("A4 a server that accepts and hangs, and one that is not NATS, are reported in time and leave no connection", async () => {
     await using proxy = await startTcpProxy(nats.port);
     proxy.blackhole(true);
     await using publisher = opened({ servers: [`127.0.0.1:${proxy.port}`] });
-    assertFailed((await publish(publisher, [message()]))[0], "destination", /no answer/);
+    assertFailed((await publish(publisher, [message()]))[0], "destination", /no greeting/);
     // Only then does the proxy pass on that a connection has ended.
     proxy.blackhole(false);
     await until("no connection is left", () => proxy.connectionCount === 0);
@@ -184,7 +200,7 @@ describe("NATS publisher: connections", () => {
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as { port: number };
     await using strange = opened({ servers: [`127.0.0.1:${port}`] });
-    assertFailed((await publish(strange, [message()]))[0], "destination", /no NATS server/);
+    assertFailed((await publish(strange, [message()]))[0], "destination", /is not NATS/);
     other.close();
   });
 
@@ -224,5 +240,7 @@ describe("NATS publisher: connections", () => {
     await using bare = await startNats({ jetStream: false });
     await using publisher = opened({ servers: [`127.0.0.1:${bare.port}`] });
     assertFailed((await publish(publisher, [message()]))[0], "topic", /check that JetStream is enabled/);
+    const found = await publisher.examine?.(AbortSignal.timeout(30_000));
+    assert.match(found?.[0]?.reason ?? "", /JetStream is not enabled: enable it on the server/);
   });
 });

@@ -1,29 +1,31 @@
-import { Turns } from "../../core/turns.ts";
+import { Semaphore } from "../../core/semaphore.ts";
+import { orAborted } from "../../core/within-time.ts";
 import type { NatsLink } from "./nats-link.ts";
 
-/** Publishes at the same time; more of them wait. Each has a connection of its own, so giving one up harms no other. */
+/** The maximum number of concurrent publishes. Each has its own connection, so aborting one does not affect others. */
 const LINKS_MAX = 16;
 
+/** The connections to one cluster. */
 export class NatsLinkPool {
   readonly #open: (signal: AbortSignal) => Promise<NatsLink>;
   readonly #idle: NatsLink[] = [];
-  readonly #turns = new Turns(LINKS_MAX);
+  readonly #permits = new Semaphore(LINKS_MAX);
   #isClosed = false;
 
   constructor(open: (signal: AbortSignal) => Promise<NatsLink>) {
     this.#open = open;
   }
 
-  /** Rejects when no connection comes about, or the signal aborts before. */
+  /** Rejects when no connection can be opened, or the signal aborts first. */
   async take(signal: AbortSignal): Promise<NatsLink> {
-    if (!(await this.#turns.take(signal))) throw signal.reason;
+    if (!(await this.#permits.acquire(signal))) throw signal.reason;
     for (let link = this.#idle.pop(); link !== undefined; link = this.#idle.pop()) {
       if (!link.isSpent) return link;
     }
     try {
       return await this.#opened(signal);
     } catch (error) {
-      this.#turns.giveBack();
+      this.#permits.release();
       throw error;
     }
   }
@@ -31,7 +33,7 @@ export class NatsLinkPool {
   giveBack(link: NatsLink): void {
     if (link.isSpent || this.#isClosed) void link.destroy();
     else this.#idle.push(link);
-    this.#turns.giveBack();
+    this.#permits.release();
   }
 
   async close(): Promise<void> {
@@ -39,20 +41,14 @@ export class NatsLinkPool {
     await Promise.all(this.#idle.splice(0).map((link) => link.destroy()));
   }
 
-  /** A connection that comes about after the abort has carried nothing and is closed again. */
+  /** A connection that opens after the abort has carried nothing and is closed. */
   async #opened(signal: AbortSignal): Promise<NatsLink> {
-    const { promise: aborted, reject } = Promise.withResolvers<never>();
-    aborted.catch(() => {});
-    const abort = () => reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
     const opening = this.#open(signal);
     try {
-      return await Promise.race([opening, aborted]);
+      return await orAborted(opening, signal, () => signal.reason);
     } catch (error) {
       opening.then((link) => link.destroy()).catch(() => {});
       throw error;
-    } finally {
-      signal.removeEventListener("abort", abort);
     }
   }
 }

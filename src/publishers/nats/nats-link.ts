@@ -1,18 +1,19 @@
 import type { Msg, MsgHdrs, NatsConnection } from "@nats-io/transport-node";
+import { unreachableError } from "../../core/connection-cause.ts";
 import type { RelayError } from "../../core/errors.ts";
 import type { Nats } from "./nats-client.ts";
 import type { NatsSettings } from "./nats-config.ts";
-import { type NatsAnswer, unreachableError } from "./nats-errors.ts";
+import { connectionReason, type NatsAnswer } from "./nats-errors.ts";
 
 type Settle = (answer: NatsAnswer) => void;
 
-const NOBODY: NatsAnswer = { kind: "nobody" };
+const NO_RESPONDER: NatsAnswer = { kind: "no responders" };
 const DENIED: NatsAnswer = { kind: "denied" };
 const NO_RESPONDERS = 503;
 
 /**
- * One connection, used by one publish at a time. All answers come to one inbox, where the last part of the subject
- * tells which message each is about: that is several times faster than a request of its own for each.
+ * One connection, used by one publish at a time. All answers arrive at one inbox, and the last token of the subject
+ * identifies the message: this is several times faster than one request per message.
  */
 export class NatsLink {
   readonly #nats: Nats;
@@ -33,7 +34,7 @@ export class NatsLink {
     this.lost = connection.closed().then((error) => {
       this.#isSpent = true;
       this.#waiting.clear();
-      return unreachableError(settings, this.#refusal ?? error);
+      return unreachableError(connectionReason(settings, this.#refusal ?? error), this.#refusal ?? error);
     });
     void this.#watch();
   }
@@ -43,14 +44,14 @@ export class NatsLink {
     return this.#isSpent;
   }
 
-  /** Of headers and payload together; a larger message would end the connection. */
+  /** The limit for headers and payload together; a larger message would end the connection. */
   get bytesMax(): number {
     return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Sends once; `settle` is called when the answer comes, and never when the connection is lost before. False: it is
-   * larger than the server takes, and nothing was sent.
+   * Sends one message. `settle` is called with the answer, and never if the connection is lost before. False: the
+   * message is too large, and nothing was sent.
    */
   send(subject: string, payload: Buffer, headers: MsgHdrs, settle: Settle): boolean {
     const number = String(this.#sent++);
@@ -58,14 +59,14 @@ export class NatsLink {
       this.#connection.publish(subject, payload, { reply: this.#inbox + number, headers });
     } catch (error) {
       if (error instanceof this.#nats.InvalidArgumentError) return false;
-      // Closed meanwhile: `lost` tells of it.
+      // The connection was closed: `lost` reports it.
       if (!(error instanceof this.#nats.ClosedConnectionError)) throw error;
     }
     this.#waiting.set(number, { subject, settle });
     return true;
   }
 
-  /** Takes the connection away at once: nothing that was not sent yet is sent any more. */
+  /** Closes the connection at once: unsent data is never sent. */
   async destroy(): Promise<void> {
     this.#isSpent = true;
     this.#waiting.clear();
@@ -73,7 +74,7 @@ export class NatsLink {
   }
 
   #answered(error: Error | null, message: Msg): void {
-    // The inbox is denied, so no answer can come: a connection of no use.
+    // The user must not subscribe to the inbox, so no answer can arrive: close the connection.
     if (error !== null) {
       this.#refusal = error;
       void this.destroy();
@@ -83,11 +84,11 @@ export class NatsLink {
     const waiting = this.#waiting.get(number);
     if (waiting === undefined) return;
     this.#waiting.delete(number);
-    const isNobody = message.data.length === 0 && message.headers?.code === NO_RESPONDERS;
-    waiting.settle(isNobody ? NOBODY : { kind: "text", text: message.string() });
+    const hasNoResponders = message.data.length === 0 && message.headers?.code === NO_RESPONDERS;
+    waiting.settle(hasNoResponders ? NO_RESPONDER : { kind: "text", text: message.string() });
   }
 
-  /** A denied publish gets no answer in the inbox: the server complains on the side. */
+  /** A denied publish gets no answer in the inbox: the server reports it as a status error. */
   async #watch(): Promise<void> {
     for await (const status of this.#connection.status()) {
       if (status.type !== "error") continue;

@@ -4,10 +4,10 @@ import type { Message } from "../../core/event.ts";
 import type { Nats } from "./nats-client.ts";
 import { type NatsSettings, subjectFault } from "./nats-config.ts";
 
-/** NATS has no key of its own. */
+/** NATS has no message key, so a header carries it. */
 const KEY_HEADER = "partition-key";
 
-/** Headers that begin so are commands to the server: one of them empties the stream. */
+/** Headers with this prefix are commands to the server: one of them purges the stream. */
 const SERVER_HEADER = /^nats-/i;
 const HEADER_NAME = /^[!-9;-~]+$/;
 const LINE_BREAK = /[\r\n]/;
@@ -21,7 +21,8 @@ export function messageFault({ event, headers, key, topic }: Message): string | 
     if (keyFault !== null) return keyFault;
   }
   for (const name in headers) {
-    if (!HEADER_NAME.test(name)) return `the header name ${JSON.stringify(name)} is none that NATS can carry`;
+    if (!HEADER_NAME.test(name))
+      return `the header name ${JSON.stringify(name)} contains characters that NATS cannot carry`;
     if (SERVER_HEADER.test(name)) return `the header ${name} would be a command to the NATS server`;
     const headerFault = valueFault(`the header ${name}`, headers[name]!);
     if (headerFault !== null) return headerFault;
@@ -31,13 +32,13 @@ export function messageFault({ event, headers, key, topic }: Message): string | 
 
 function valueFault(what: string, value: string): string | null {
   if (LINE_BREAK.test(value)) return `${what} contains a line break, which NATS cannot carry`;
-  return value.isWellFormed() ? null : `${what} holds half a character`;
+  return value.isWellFormed() ? null : `${what} contains half a character (a lone surrogate)`;
 }
 
-/** Only for messages without a fault: nothing is checked any more. */
+/** The headers of a message that `messageFault` has accepted. */
 export function natsHeaders(nats: Nats, message: Message, { stream }: NatsSettings): MsgHdrs {
   const { headers, key } = message;
-  // Without a prototype, because a header may bear a name like `__proto__`.
+  // Without a prototype, because a header may be named `__proto__`.
   const record: Record<string, string[]> = Object.create(null);
   for (const name in headers) record[name] = [headers[name]!];
   record["Nats-Msg-Id"] = [dedupeId(message)];

@@ -1,22 +1,25 @@
+import { unreachable } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
-import type { Message } from "../../core/event.ts";
-import type { Publisher, Report } from "../../ports/publisher.ts";
+import { orAborted } from "../../core/within-time.ts";
+import type { Publisher } from "../../ports/publisher.ts";
 import { connectAny, loadNats, type Nats } from "./nats-client.ts";
 import { type NatsPublisherOptions, type NatsSettings, natsSettings } from "./nats-config.ts";
 import { NatsDelivery } from "./nats-delivery.ts";
-import { unreachable } from "./nats-errors.ts";
+import { connectionReason } from "./nats-errors.ts";
+import { examineNats } from "./nats-examination.ts";
 import { NatsLink } from "./nats-link.ts";
 import { NatsLinkPool } from "./nats-link-pool.ts";
 
 export type { NatsPublisherOptions, NatsTls } from "./nats-config.ts";
 
-/** Delivers to the streams of NATS JetStream. Connects with the first event. */
+/** Publishes to NATS JetStream. Connects with the first event. */
 export function natsPublisher(options: NatsPublisherOptions): Publisher {
   const publishing = new NatsPublishing(natsSettings(options));
   return {
     name: publishing.settings.name,
-    capabilities: { keyOrderInBatch: true, deduplicates: true },
-    publish: (batch, report, signal) => publishing.publish(batch, report, signal),
+    capabilities: { keyOrderInBatch: true, deduplicates: true, timesRequests: true },
+    publish: (...args) => publishing.publish(...args),
+    examine: (signal) => examineNats(publishing.settings, signal),
     close: () => publishing.close(),
   };
 }
@@ -30,13 +33,14 @@ class NatsPublishing {
     this.settings = settings;
     this.#pool = new NatsLinkPool(async (signal) => {
       const nats = await loadNats();
-      // A server that takes connections may still be sick, so every search begins at the next one.
+      // A server that accepts connections may still be unhealthy, so every search starts at the next one.
       const connection = await connectAny(nats, settings, this.#connects++, signal);
       return new NatsLink(nats, connection, settings);
     });
   }
 
-  async publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+  async publish(...args: Parameters<Publisher["publish"]>): Promise<void> {
+    const [batch, report, signal] = args;
     if (batch.length === 0) return;
     const nats = await loadNats();
     let link: NatsLink;
@@ -44,12 +48,12 @@ class NatsPublishing {
       link = await this.#pool.take(signal);
     } catch (error) {
       if (signal.aborted) throw this.#givenUp();
-      const failed = unreachable(this.settings, error);
+      const failed = unreachable(connectionReason(this.settings, error), error);
       for (const index of batch.keys()) report(index, failed);
       return;
     }
     try {
-      await this.#deliver(nats, link, batch, report, signal);
+      await this.#deliver(nats, link, ...args);
     } finally {
       this.#pool.giveBack(link);
     }
@@ -62,28 +66,22 @@ class NatsPublishing {
   async #deliver(
     nats: Nats,
     link: NatsLink,
-    batch: readonly Message[],
-    report: Report,
-    signal: AbortSignal,
+    ...[batch, report, signal, timer]: Parameters<Publisher["publish"]>
   ): Promise<void> {
-    const { promise: aborted, reject } = Promise.withResolvers<never>();
-    aborted.catch(() => {});
     let destroyed: Promise<void> | undefined;
-    const abort = () => {
-      destroyed = link.destroy();
-      reject(this.#givenUp());
-    };
-    signal.addEventListener("abort", abort, { once: true });
     const lost = link.lost.then((error) => {
       throw error;
     });
     lost.catch(() => {});
-    const delivery = new NatsDelivery({ nats, settings: this.settings, link, report }, batch);
+    const delivery = new NatsDelivery({ nats, settings: this.settings, link, report, timer }, batch);
     try {
-      await Promise.race([delivery.run(), lost, aborted]);
+      await orAborted(Promise.race([delivery.run(), lost]), signal, () => {
+        destroyed = link.destroy();
+        return this.#givenUp();
+      });
     } finally {
-      signal.removeEventListener("abort", abort);
-      // What was given up must not arrive later, so the connection has to be gone first.
+      delivery.giveUp();
+      // An aborted publish must not arrive later, so wait until its connection is closed.
       await destroyed;
     }
   }

@@ -1,8 +1,9 @@
+import { unreachableError } from "../../core/connection-cause.ts";
 import { connectAny, loadNats } from "./nats-client.ts";
 import { type NatsPublisherOptions, natsSettings } from "./nats-config.ts";
-import { unreachableError } from "./nats-errors.ts";
+import { connectionReason } from "./nats-errors.ts";
 
-/** Which of the subjects no stream, or another one than wanted, takes. Creates none. */
+/** The subjects that no stream, or not the configured one, captures. Creates no streams. */
 export async function missingSubjects(
   options: NatsPublisherOptions,
   subjects: readonly string[],
@@ -12,7 +13,7 @@ export async function missingSubjects(
   const timeout = settings.connectTimeoutMs;
   const connection = await connectAny(nats, settings, 0, AbortSignal.timeout(timeout * settings.servers.length)).catch(
     (error: unknown) => {
-      throw unreachableError(settings, error);
+      throw unreachableError(connectionReason(settings, error), error);
     },
   );
   const missing = new Map<string, string>();

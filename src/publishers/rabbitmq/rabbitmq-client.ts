@@ -3,9 +3,10 @@ import type { ChannelModel, ConfirmChannel } from "amqplib";
 import { RelayError } from "../../core/errors.ts";
 import type { RabbitHost, RabbitSettings } from "./rabbitmq-config.ts";
 
+/** The client library. */
 export type Amqp = typeof import("amqplib");
 
-const INSTALL = "npm install amqplib@2.3.1";
+const INSTALL = "npm install amqplib@2";
 
 let loading: Promise<Amqp> | undefined;
 
@@ -17,24 +18,24 @@ export function loadAmqp(): Promise<Amqp> {
   return loading;
 }
 
-/** A connection with a channel of its own that confirms what it takes. */
+/** A connection with one confirm channel. */
 export interface Wire {
   readonly model: ChannelModel;
   readonly channel: ConfirmChannel;
-  /** The largest frame that both sides agreed on. */
+  /** The negotiated maximum frame size. */
   readonly frameBytesMax: number;
 }
 
-/** What the client keeps to itself and we cannot do without. */
+/** The client's internal state that this adapter needs. */
 interface ConnectionInside {
   readonly stream: Socket & { readonly encrypted?: boolean };
   readonly frameMax: number;
 }
 
-/** Frames that wait in the client's buffer before it asks for a pause: at most 128 kB each. */
+/** The number of buffered frames, of at most 128 kB each, after which the client asks for a pause. */
 const BUFFERED_FRAMES_MAX = 512;
 
-/** Logs in at this host, and makes sure that the exchange is there. Rejects with what the client throws. */
+/** Logs in at this host and checks or declares the exchange. Rejects with the client's error. */
 export async function openWire(amqp: Amqp, settings: RabbitSettings, at: RabbitHost): Promise<Wire> {
   const model = await amqp.connect(
     {
@@ -43,7 +44,7 @@ export async function openWire(amqp: Amqp, settings: RabbitSettings, at: RabbitH
       port: at.port,
       username: settings.username,
       password: settings.password,
-      // The client takes what it is given for a part of an address.
+      // The client expects a URL-encoded value.
       vhost: encodeURIComponent(settings.vhost),
       heartbeat: settings.heartbeatSeconds,
     },
@@ -54,7 +55,7 @@ export async function openWire(amqp: Amqp, settings: RabbitSettings, at: RabbitH
       clientProperties: { connection_name: settings.connectionName },
     },
   );
-  // Whoever uses the wire hears of its end by the channel's; without a listener an error would end the process.
+  // The channel reports the end of the connection. Without a listener here an error would end the process.
   model.on("error", () => {});
   try {
     const channel = await model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES_MAX });
@@ -80,16 +81,16 @@ async function prepareExchange(channel: ConfirmChannel, settings: RabbitSettings
 }
 
 /**
- * Takes the connection away at once. What was not sent yet is not sent any more; what the server has received already
- * it may still carry out.
+ * Closes the connection at once. Unsent messages are never sent; the server may still process those that it has
+ * received.
  */
 export function destroyConnection(model: ChannelModel): void {
   const { stream } = insideOf(model);
   if (stream.destroyed) return;
-  // A socket that is ending already cannot be reset any more and would stay for ever.
+  // A socket that is already ending cannot be reset and could stay open forever.
   if (stream.encrypted || stream.writableEnded) stream.destroy();
   else stream.resetAndDestroy();
-  // The client listens to errors alone: without one it would go on with its heartbeat.
+  // The client reacts only to errors: without one it would continue its heartbeat.
   stream.emit("error", new Error("the connection was given up"));
 }
 

@@ -1,36 +1,30 @@
 import { isIPv6 } from "node:net";
 import { RelayError } from "../../core/errors.ts";
+import type { TlsOptionsWithPassphrase } from "../../core/tls.ts";
 
-export interface RabbitTls {
-  /** PEM text, of one or several certificates. */
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  readonly passphrase?: string;
-  /** The name that the servers' certificates bear, when it is not the name they are reached by. */
-  readonly servername?: string;
-  readonly rejectUnauthorized?: boolean;
-}
+/** TLS settings, in PEM. */
+export type RabbitTls = TlsOptionsWithPassphrase;
 
+/** Options of `rabbitPublisher`. */
 export interface RabbitPublisherOptions {
   readonly name?: string;
-  /** `host:port` of the nodes of one cluster, tried in turn. */
+  /** `host:port` of the nodes of one cluster, tried one after another. */
   readonly hosts: readonly string[];
-  /** The exchange that takes all events; the routing key is the message's topic. */
+  /** The exchange of all events; the routing key is the message's topic. */
   readonly exchange: string;
   readonly username?: string;
   readonly password?: string;
   readonly vhost?: string;
   readonly tls?: boolean | RabbitTls;
-  /** Creates the exchange, durable and of type `topic`, where it is missing. Otherwise it has to be there. */
+  /** Declares the exchange, durable and of type `topic`. Without it the exchange must exist. */
   readonly declare?: boolean;
-  /** With `declare`: a durable quorum queue of this name too, bound to take everything. */
+  /** With `declare`: also declares a durable quorum queue of this name, bound to all routing keys. */
   readonly queue?: string;
-  /** Both sides take a connection for dead that was silent for twice as long. */
+  /** The heartbeat interval. Both sides close a connection that was silent for twice as long. */
   readonly heartbeatSeconds?: number;
-  /** For a connection, logged in, to one of the hosts. */
+  /** The timeout for a connection with login, for all hosts together. */
   readonly connectTimeoutMs?: number;
-  /** What the server's own lists call the connections. */
+  /** The connections' name in the server's management UI. */
   readonly connectionName?: string;
 }
 
@@ -55,10 +49,10 @@ export interface RabbitSettings {
   readonly connectionName: string;
 }
 
-/** Names in the protocol have one byte for their length. */
+/** The protocol has one byte for the length of a name. */
 export const NAME_BYTES_MAX = 255;
 
-/** Below the engine's publish timeout of 5 s, so that a server's silence is told with its reason. */
+/** Below the engine's publish timeout of 5 s, so that a timeout is reported with its reason. */
 const CONNECT_TIMEOUT_MS = 3_000;
 const HEARTBEAT_SECONDS = 30;
 
@@ -67,7 +61,7 @@ export function rabbitSettings(options: RabbitPublisherOptions): RabbitSettings 
   const { name = "rabbitmq", declare = false, queue = null, vhost = "/" } = options;
   check(isName(options.exchange), exchangeFault(options.exchange));
   check(queue === null || isName(queue), `queue has ${bytesOf(queue)} bytes, 1 to ${NAME_BYTES_MAX} are allowed`);
-  check(queue === null || declare, "queue only works with declare: the relay makes the queue or knows nothing of it");
+  check(queue === null || declare, "queue requires declare: the relay declares the queue or does not use it");
   check(isName(vhost), `vhost has ${bytesOf(vhost)} bytes, 1 to ${NAME_BYTES_MAX} are allowed`);
   return {
     name,
@@ -85,12 +79,13 @@ export function rabbitSettings(options: RabbitPublisherOptions): RabbitSettings 
   };
 }
 
-/** The default exchange would take a routing key for the name of a queue: no event type is meant as one. */
+/** The default exchange would use the routing key as a queue name, which an event type is not. */
 function exchangeFault(exchange: string | undefined): string {
-  if (!exchange) return "exchange is missing: name the exchange that takes the events; the nameless one is not used";
+  if (!exchange) return "exchange is missing: name the exchange for the events; the default exchange is not supported";
   return `exchange has ${bytesOf(exchange)} bytes, ${NAME_BYTES_MAX} are allowed`;
 }
 
+/** `host:port,host:port`. */
 export function describeHosts({ hosts }: Pick<RabbitSettings, "hosts">): string {
   return hosts.map(({ host, port }) => `${isIPv6(host) ? `[${host}]` : host}:${port}`).join(",");
 }

@@ -37,11 +37,11 @@ test("C5 a channel that one message closed is held against that one alone", () =
 test("A20 the reason names hosts and the way out, and no password", () => {
   const cases: readonly (readonly [Error, RegExp])[] = [
     [closed(404, "NOT_FOUND - no exchange"), /exchange "events" does not exist in virtual host "\/".*declare=true/],
-    [closed(406, "inequivalent arg 'type'"), /not as declared: remove declare=true/],
+    [closed(406, "inequivalent arg 'type'"), /other properties than declared: remove declare=true/],
     [new Error('Handshake terminated by server: 403 (ACCESS-REFUSED) with message "Login was refused"'), /user "me"/],
     [new Error("Expected ConnectionOpenOk; got <ConnectionClose channel:0>"), /virtual host "\/" does not exist/],
     [new Error("Socket closed abruptly during opening handshake"), /amqps:/],
-    [new Error("write EPROTO: wrong version number"), /speaks no TLS: write amqp:/],
+    [new Error("write EPROTO: wrong version number"), /does not use TLS: write amqp:/],
     [new AggregateError([new Error("one"), new Error("connect ECONNREFUSED")], ""), /connect ECONNREFUSED$/],
   ];
   for (const [error, expected] of cases) {
@@ -68,15 +68,15 @@ test("B6 C3 a message's properties: id, type, time, correlation id, content type
   });
 });
 
-test("what the protocol cannot carry is told before it is sent", () => {
+test("what the protocol cannot carry is rejected before it is sent", () => {
   const fault = (changes: Partial<Message>) => faultOf(messageOf(changes), 131_072);
   assert.equal(fault({}), null);
   assert.equal(fault({ topic: "ä".repeat(127) }), null);
   assert.match(fault({ topic: "ä".repeat(128) }) ?? "", /routing key has 256 bytes, 255 are allowed/);
-  assert.match(fault({ key: "\ud800" }) ?? "", /key holds half a character/);
+  assert.match(fault({ key: "\ud800" }) ?? "", /key contains half a character/);
   assert.match(fault({ headers: { BCC: "x" } }) ?? "", /BCC/);
   assert.match(fault({ headers: { ["n".repeat(256)]: "x" } }) ?? "", /256 bytes/);
-  assert.match(fault({ headers: { a: "\udfff" } }) ?? "", /header "a" holds half a character/);
+  assert.match(fault({ headers: { a: "\udfff" } }) ?? "", /header "a" contains half a character/);
   assert.match(fault({ headers: { a: "x".repeat(70_000) } }) ?? "", /65536 fit/);
   assert.match(faultOf(messageOf({ headers: { a: "x".repeat(5_000) } }), 4_096) ?? "", /4096 fit/);
 });
@@ -88,7 +88,7 @@ test("options that cannot work are refused by name", () => {
     [{ ...base, hosts: ["h"] }, /"h" is not of the form/],
     [{ ...base, exchange: "" }, /exchange is missing/],
     [{ ...base, exchange: "x".repeat(256) }, /exchange has 256 bytes/],
-    [{ ...base, queue: "q" }, /queue only works with declare/],
+    [{ ...base, queue: "q" }, /queue requires declare/],
     [{ ...base, vhost: "" }, /vhost has 0 bytes/],
     [{ ...base, heartbeatSeconds: 0 }, /heartbeatSeconds is 0/],
     [{ ...base, connectTimeoutMs: 0.5 }, /connectTimeoutMs is 0.5/],

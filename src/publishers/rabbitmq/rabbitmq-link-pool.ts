@@ -1,13 +1,13 @@
-import { Turns } from "../../core/turns.ts";
+import { Semaphore } from "../../core/semaphore.ts";
 import type { Amqp, Wire } from "./rabbitmq-client.ts";
 import { openWire } from "./rabbitmq-client.ts";
 import type { RabbitSettings } from "./rabbitmq-config.ts";
 import { RabbitLink } from "./rabbitmq-link.ts";
 
-/** Publishes at the same time, each over a connection of its own; more of them wait. */
+/** The maximum number of concurrent publishes, each over its own connection. */
 const LINKS_MAX = 16;
 
-/** A connection whose blocking nobody revokes may be dead: another one finds out. */
+/** A connection that stays blocked for this long may be dead: the next publish opens a new one. */
 const BLOCKED_MS_MAX = 60_000;
 
 /** The connections to one cluster. */
@@ -15,9 +15,12 @@ export class RabbitLinkPool {
   readonly #amqp: Amqp;
   readonly #settings: RabbitSettings;
   readonly #idle: RabbitLink[] = [];
-  /** The server would carry out late what is on a blocked link, so that each probe would add one more duplicate. */
+  /**
+   * Blocked links are kept and nothing more is sent: the server processes their messages later, so each probe would add
+   * a duplicate.
+   */
   readonly #blocked = new Map<RabbitLink, number>();
-  readonly #turns = new Turns(LINKS_MAX);
+  readonly #permits = new Semaphore(LINKS_MAX);
   #nextHost = 0;
   #isClosed = false;
 
@@ -26,7 +29,7 @@ export class RabbitLinkPool {
     this.#settings = settings;
   }
 
-  /** While the server takes no messages: why. */
+  /** Why the server blocks publishers; null if it does not. */
   blockedBy(): unknown {
     for (const [link, sinceMs] of this.#blocked) {
       if (link.blockedBy !== null && performance.now() - sinceMs < BLOCKED_MS_MAX) return link.blockedBy;
@@ -36,23 +39,23 @@ export class RabbitLinkPool {
     return null;
   }
 
-  /** Null when the signal aborts before there is one; rejects when no host lets us in. */
+  /** Null when the signal aborts first; rejects when no host accepts the connection. */
   async take(signal: AbortSignal): Promise<RabbitLink | null> {
-    if (!(await this.#turns.take(signal))) return null;
+    if (!(await this.#permits.acquire(signal))) return null;
     for (let link = this.#idle.pop(); link !== undefined; link = this.#idle.pop()) {
       if (!link.isSpent) return link;
       this.#putAside(link);
     }
     const link = await this.#open(signal).catch((error: unknown) => {
-      this.#turns.giveBack();
+      this.#permits.release();
       throw error;
     });
-    if (link === null) this.#turns.giveBack();
+    if (link === null) this.#permits.release();
     return link;
   }
 
   giveBack(link: RabbitLink): void {
-    this.#turns.giveBack();
+    this.#permits.release();
     if (link.isSpent || this.#isClosed) this.#putAside(link);
     else this.#idle.push(link);
   }
@@ -68,7 +71,7 @@ export class RabbitLinkPool {
     else this.#blocked.set(link, performance.now());
   }
 
-  /** The client cannot be stopped while it connects: what comes too late is thrown away. */
+  /** The client cannot abort a connection attempt, so a late connection is destroyed. */
   async #open(signal: AbortSignal): Promise<RabbitLink | null> {
     const { promise: aborted, resolve } = Promise.withResolvers<null>();
     const abort = () => resolve(null);
@@ -83,7 +86,7 @@ export class RabbitLinkPool {
     }
   }
 
-  /** Begins with the host that answered last; one that does not is left for the next. */
+  /** Starts with the host that answered last, and moves on to the next when it fails. */
   async #openAny(): Promise<RabbitLink> {
     const errors: unknown[] = [];
     const { hosts } = this.#settings;

@@ -8,24 +8,24 @@ import type { RabbitSettings } from "./rabbitmq-config.ts";
 import { BlockedError, outcomeOf, refused, unroutable } from "./rabbitmq-errors.ts";
 import { faultOf, propertiesOf } from "./rabbitmq-message.ts";
 
-/** A message that was handed to the client and is not confirmed yet. */
+/** A message that was sent and is not confirmed yet. */
 interface Unconfirmed {
   readonly index: number;
   readonly message: Message;
-  /** What the server said when it sent the message back; its confirmation follows. */
+  /** The server's reason when it returned the message; the confirmation follows. */
   returned: string | null;
 }
 
-/** Time for a polite good-bye. */
+/** The timeout of a graceful close. */
 const CLOSE_MS = 1_000;
 
-/** A connection with one channel, used by one publish at a time, so that giving one up harms no other. */
+/** A connection with one channel, used by one publish at a time, so that aborting a publish does not affect others. */
 export class RabbitLink {
   readonly #wire: Wire;
   readonly #settings: RabbitSettings;
   readonly #unconfirmed = new Map<number, Unconfirmed>();
   #report: Report = () => {};
-  /** The number that the server gives to the last message sent, and the lowest that may lack a confirmation. */
+  /** The delivery tag of the last message sent, and the lowest tag that may be unconfirmed. */
   #lastTag = 0;
   #lowestTag = 1;
   #hasRoom = true;
@@ -46,12 +46,12 @@ export class RabbitLink {
     return this.#end !== null;
   }
 
-  /** While the server blocks it: why. */
+  /** Why the server blocks this connection; null if it does not. */
   get blockedBy(): unknown {
     return this.#isBlocked ? this.#end : null;
   }
 
-  /** Sends the batch in its order and reports each message once; resolves when all are reported. */
+  /** Sends the batch in order and reports each message once; resolves when all are reported. */
   async send(batch: readonly Message[], report: Report): Promise<void> {
     this.#report = report;
     this.#lowestTag = this.#lastTag + 1;
@@ -66,7 +66,7 @@ export class RabbitLink {
     for (; index < batch.length; index++) this.#fail(index, batch[index]!);
   }
 
-  /** Nothing is sent over it any more. Legal at any time, also twice. */
+  /** Closes the connection at once; nothing more is sent. May be called at any time, also twice. */
   destroy(): void {
     this.#end ??= new Error("the connection was given up");
     this.#isBlocked = false;
@@ -74,7 +74,7 @@ export class RabbitLink {
     this.#wake();
   }
 
-  /** Says good-bye to the server, but does not wait for its answer for long. */
+  /** Closes the connection gracefully, within a timeout. */
   async close(): Promise<void> {
     const { model } = this.#wire;
     if (!this.isSpent) {
@@ -96,7 +96,7 @@ export class RabbitLink {
     try {
       this.#hasRoom = channel.publish(this.#settings.exchange, message.topic, message.payload, propertiesOf(message));
     } catch (error) {
-      // Thrown before anything is written: the client cannot encode it.
+      // Thrown before anything is written, because the client cannot encode the message.
       if (this.isSpent) this.#fail(index, message);
       else this.#report(index, rejected(reasonOf(error), { errorType: "ILLEGAL_MESSAGE", error }));
       return true;
@@ -111,7 +111,7 @@ export class RabbitLink {
     let said: unknown = null;
     for (const emitter of [model, channel]) emitter.on("error", (error) => (said ??= error));
     model.on("close", (error) => (said ??= error ?? null));
-    // What closed the connection is told only after the channel's end.
+    // The connection's error is emitted only after the channel's "close".
     channel.on("close", () => queueMicrotask(() => this.#ended(said ?? new Error("the connection was closed"))));
     channel.on("drain", () => {
       this.#hasRoom = true;
@@ -145,7 +145,7 @@ export class RabbitLink {
     else this.#report(index, isAck ? delivered : refused(this.#settings, message.topic));
   }
 
-  /** The server confirms a message that it sent back as well, right afterwards. */
+  /** The server also confirms a returned message, right afterwards. */
   #returned({ fields, properties }: Returned): void {
     const { replyCode, replyText } = fields as unknown as { replyCode: number; replyText: string };
     for (const unconfirmed of this.#unconfirmed.values()) {

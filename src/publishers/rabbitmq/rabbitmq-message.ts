@@ -2,19 +2,20 @@ import type { Options } from "amqplib";
 import type { Message } from "../../core/event.ts";
 import { NAME_BYTES_MAX } from "./rabbitmq-config.ts";
 
-/** The header that carries the key: the protocol has no place for one. */
+/** The header that carries the key, because AMQP has no message key. */
 const KEY_HEADER = "partition-key";
 
-/** The server reads more routing keys from these and closes the channel when they hold text. */
+/** The server reads additional routing keys from these, and closes the channel when they contain strings. */
 const RESERVED_HEADERS: ReadonlySet<string> = new Set(["CC", "BCC"]);
 
 /** The client encodes all headers of a message into a buffer of this size. */
 const HEADER_BYTES_MAX = 65_536;
-/** What else stands in the frame of the headers: its own head and end, sizes, flags and numbers. */
+/** The rest of the header frame: frame header and end, sizes, flags and numbers. */
 const FRAME_REST_BYTES = 64;
-/** A text of so many characters fits in any case. */
+/** A string of this many characters always fits. */
 const SHORT_LENGTH = NAME_BYTES_MAX / 3;
 
+/** The AMQP properties of a message. */
 export function propertiesOf({ event, key, headers }: Message): Options.Publish {
   const { type: contentType, rest } = splitContentType(headers);
   const seconds = event.createdAt === null ? Number.NaN : Math.floor(Date.parse(event.createdAt) / 1_000);
@@ -25,13 +26,13 @@ export function propertiesOf({ event, key, headers }: Message): Options.Publish 
     mandatory: true,
     headers: key === null ? rest : { ...rest, [KEY_HEADER]: key },
     ...(contentType === null ? {} : { contentType }),
-    // One that does not fit still travels as a header.
+    // A longer one is still sent as a header.
     ...(event.correlationId !== null && isShort(event.correlationId) ? { correlationId: event.correlationId } : {}),
     ...(seconds >= 0 ? { timestamp: seconds } : {}),
   };
 }
 
-/** Why the protocol cannot carry this message; null when it can. */
+/** Null when AMQP can carry the message, else what is wrong with it. */
 export function faultOf(message: Message, frameBytesMax: number): string | null {
   const { event, topic, key, headers } = message;
   const names = { "routing key": topic, "event's id": event.id, "event's type": event.type };
@@ -51,11 +52,11 @@ export function faultOf(message: Message, frameBytesMax: number): string | null 
     bytes += headerBytes(name, value);
   }
   const bytesMax = Math.min(HEADER_BYTES_MAX, frameBytesMax);
-  return bytes <= bytesMax ? null : `the headers have about ${bytes} bytes, ${bytesMax} fit into a message here`;
+  return bytes <= bytesMax ? null : `the headers have about ${bytes} bytes, but at most ${bytesMax} fit into a message`;
 }
 
 function headerFault(name: string, value: string): string | null {
-  if (RESERVED_HEADERS.has(name)) return `the header ${name} means more routing keys to RabbitMQ: rename it`;
+  if (RESERVED_HEADERS.has(name)) return `the header ${name} contains additional routing keys for RabbitMQ: rename it`;
   const shown = JSON.stringify(name);
   return (
     textFault(`name of the header ${shown}`, name) ??
@@ -65,7 +66,7 @@ function headerFault(name: string, value: string): string | null {
 }
 
 function textFault(what: string, text: string): string | null {
-  return text.isWellFormed() ? null : `the ${what} holds half a character (a lone surrogate)`;
+  return text.isWellFormed() ? null : `the ${what} contains half a character (a lone surrogate)`;
 }
 
 function lengthFault(what: string, text: string): string | null {
@@ -76,12 +77,12 @@ function isShort(text: string): boolean {
   return text.length <= SHORT_LENGTH || Buffer.byteLength(text) <= NAME_BYTES_MAX;
 }
 
-/** A byte for the name's length, one for the value's kind and four for its length. */
+/** One byte for the name's length, one for the value's type and four for its length. */
 function headerBytes(name: string, value: string): number {
   return 6 + Buffer.byteLength(name) + Buffer.byteLength(value);
 }
 
-/** The protocol has a place of its own for the content type. One that does not fit there stays a header. */
+/** AMQP has a property for the content type. A value that is too long stays a header. */
 function splitContentType(headers: Message["headers"]): {
   readonly type: string | null;
   readonly rest: Message["headers"];

@@ -10,16 +10,16 @@ import { rabbitPublisher } from "./rabbitmq-publisher.ts";
 
 const signal = new AbortController().signal;
 
-test("A4 C3 a server without memory blocks its publishers: that is told with its reason, and goes over by itself", async () => {
+test("A4 C3 a server without memory blocks its publishers: that is reported with its reason, and passes by itself", async () => {
   await using rabbit = await startRabbit(["vm_memory_high_watermark.absolute = 1MB"]);
   await overRabbit(rabbit.url, async (channel) => {
     await channel.assertQueue("q", { durable: true });
     await channel.bindQueue("q", "amq.topic", "order.placed");
   });
   const publisher = rabbitPublisher({ hosts: [`127.0.0.1:${rabbit.port}`], exchange: "amq.topic" });
-  const told = await publish(publisher, messageOf("e-1"));
-  assert.match(told, /^retry destination .*it takes no messages: low on memory/);
-  await assert.rejects(publish(publisher, messageOf("e-2")), /it takes no messages: low on memory.*UNREACHABLE/);
+  const result = await publish(publisher, messageOf("e-1"));
+  assert.match(result, /^retry destination .*it blocks publishers: low on memory/);
+  await assert.rejects(publish(publisher, messageOf("e-2")), /it blocks publishers: low on memory.*UNREACHABLE/);
   await rabbit.control("set_vm_memory_high_watermark", "absolute", "1GB");
   await until(
     "it takes messages again",
@@ -41,12 +41,12 @@ test("A4 C3 a server without memory blocks its publishers: that is told with its
 });
 
 async function publish(publisher: Publisher, message: Message): Promise<string> {
-  let told = "";
+  let result = "";
   const report = (_index: number, outcome: Outcome) => {
-    told = "reason" in outcome ? `${outcome.kind} ${outcome.scope} ${outcome.reason}` : outcome.kind;
+    result = "reason" in outcome ? `${outcome.kind} ${outcome.scope} ${outcome.reason}` : outcome.kind;
   };
   await publisher.publish([message], report, signal);
-  return told;
+  return result;
 }
 
 function messageOf(id: string): Message {

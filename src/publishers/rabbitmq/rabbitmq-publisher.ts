@@ -1,23 +1,26 @@
+import { unreachableError } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import { loadAmqp } from "./rabbitmq-client.ts";
 import { type RabbitPublisherOptions, type RabbitSettings, rabbitSettings } from "./rabbitmq-config.ts";
-import { unreachable } from "./rabbitmq-errors.ts";
+import { connectionReason } from "./rabbitmq-errors.ts";
+import { examineRabbit } from "./rabbitmq-examination.ts";
 import type { RabbitLink } from "./rabbitmq-link.ts";
 import { RabbitLinkPool } from "./rabbitmq-link-pool.ts";
 
 export type { RabbitPublisherOptions, RabbitTls } from "./rabbitmq-config.ts";
 
-/** Delivers to an exchange of RabbitMQ. Connects with the first event. */
+/** Publishes to a RabbitMQ exchange. Connects with the first event. */
 export function rabbitPublisher(options: RabbitPublisherOptions): Publisher {
   const settings = rabbitSettings(options);
   const delivery = new RabbitDelivery(settings);
   return {
     name: settings.name,
-    // What is on its way cannot be called back when the server refuses an earlier message of the key.
+    // Messages that are in flight cannot be withdrawn when the server refuses an earlier one of the key.
     capabilities: { keyOrderInBatch: false, deduplicates: false, attributePrefix: "cloudEvents:" },
     publish: (batch, report, signal) => delivery.publish(batch, report, signal),
+    examine: (signal) => examineRabbit(settings, signal),
     close: () => delivery.close(),
   };
 }
@@ -35,9 +38,9 @@ class RabbitDelivery {
     this.#pool ??= loadAmqp().then((amqp) => new RabbitLinkPool(amqp, this.#settings));
     const pool = await this.#pool;
     const blockedBy = pool.blockedBy();
-    if (blockedBy !== null) throw unreachable(this.#settings, blockedBy);
+    if (blockedBy !== null) throw unreachableError(connectionReason(this.#settings, blockedBy), blockedBy);
     const link = await pool.take(signal).catch((error: unknown) => {
-      throw unreachable(this.#settings, error);
+      throw unreachableError(connectionReason(this.#settings, error), error);
     });
     if (link === null) throw givenUp(this.#settings.name);
     try {
@@ -54,7 +57,7 @@ class RabbitDelivery {
   }
 }
 
-/** When the signal aborts, the connection is taken away, and nothing is reported any more. */
+/** Destroys the connection when the signal aborts; then nothing more is reported. */
 async function sendOver(
   link: RabbitLink,
   batch: readonly Message[],

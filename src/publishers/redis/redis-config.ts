@@ -1,30 +1,25 @@
 import { RelayError } from "../../core/errors.ts";
+import type { TlsOptions } from "../../core/tls.ts";
 
-export interface RedisTls {
-  /** PEM text, of one or several certificates. */
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  /** The name that the server's certificate bears, when it is not the name it is reached by. */
-  readonly servername?: string;
-  readonly rejectUnauthorized?: boolean;
-}
+/** TLS settings, in PEM. */
+export type RedisTls = TlsOptions;
 
+/** Options of `redisPublisher`. */
 export interface RedisPublisherOptions {
   readonly name?: string;
-  /** One, as `host:port`. */
+  /** Exactly one `host:port`. */
   readonly hosts: readonly string[];
   readonly username?: string;
   readonly password?: string;
   readonly database?: number;
   readonly tls?: boolean | RedisTls;
-  /** Entries that a stream keeps, about; older ones are trimmed away, read or not. Undefined: all. */
+  /** The approximate number of entries that a stream keeps; older ones are trimmed, read or not. Undefined: all. */
   readonly maxlen?: number;
-  /** For how long an event id is remembered; 0: not at all. */
+  /** How long event ids are kept for deduplication; 0: not at all. */
   readonly dedupeMs?: number;
-  /** What the keys of the remembered ids begin with. */
+  /** The prefix of the marker keys. */
   readonly prefix?: string;
-  /** Replicas that must have an event before it counts as delivered. */
+  /** How many replicas must have an event before it counts as delivered. */
   readonly replicas?: number;
   readonly connectTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
@@ -52,10 +47,10 @@ export interface RedisSettings {
   readonly requestTimeoutMs: number;
 }
 
-/** Far longer than a relay needs to come back after a crash, and 90 MB for 1,000 events a second. */
+/** Far longer than a relay needs to restart after a crash; 90 MB at 1,000 events a second. */
 const DEDUPE_MS = 600_000;
 const PREFIX = "outbox-relay:";
-/** Below the engine's publish timeout of 5 s, so that the server's silence is told with its reason. */
+/** Below the engine's publish timeout of 5 s, so that a timeout is reported with its reason. */
 const REQUEST_TIMEOUT_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const DEDUPE_MS_MAX = 30 * 24 * 3_600_000;
@@ -68,10 +63,10 @@ export function redisSettings(options: RedisPublisherOptions): RedisSettings {
   const replicas = numberOf("replicas", options.replicas, 0, 100, 0);
   const database = numberOf("database", options.database, 0, COUNT_MAX, 0);
   check(hosts.length > 0, "hosts is empty: name at least one as host:port");
-  check(hosts.length === 1, "several hosts: a cluster is not supported, name one");
-  check(!/[{}]/.test(prefix), "prefix must not contain braces: they decide where a cluster keeps a key");
-  check(prefix.isWellFormed() && prefix.length <= 200, "prefix is longer than 200 characters, or no text");
-  check(options.username === undefined || options.password !== undefined, "username is set and password is not");
+  check(hosts.length === 1, "hosts has several entries, but a cluster is not supported: name one");
+  check(!/[{}]/.test(prefix), "prefix must not contain braces: they determine a key's hash slot in a cluster");
+  check(prefix.isWellFormed() && prefix.length <= 200, "prefix must be at most 200 characters of valid Unicode");
+  check(options.username === undefined || options.password !== undefined, "username is set but password is not");
   return {
     name,
     hosts,
@@ -88,6 +83,7 @@ export function redisSettings(options: RedisPublisherOptions): RedisSettings {
   };
 }
 
+/** `host:port`. */
 export function describeHosts({ hosts }: RedisSettings): string {
   return hosts.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(",");
 }
@@ -96,13 +92,16 @@ function addressOf(written: string): RedisAddress {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(written) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  if (host === undefined || port < 1 || port > 65_535) throw invalid("hosts has one that is not of the form host:port");
+  if (host === undefined || port < 1 || port > 65_535) throw invalid("an entry of hosts is not of the form host:port");
   return { host, port };
 }
 
 function numberOf(option: string, value: number | undefined, min: number, max: number, fallback: number): number {
   if (value === undefined) return fallback;
-  check(Number.isInteger(value) && value >= min && value <= max, `${option} must be a whole number from ${min} on`);
+  check(
+    Number.isInteger(value) && value >= min && value <= max,
+    `${option} must be a whole number from ${min} to ${max}`,
+  );
   return value;
 }
 

@@ -1,22 +1,24 @@
+import { unreachable } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Failed, rejected, retry, skipped } from "../../core/outcome.ts";
+import { answerIn } from "../../core/redis-errors.ts";
 import type { Report } from "../../ports/publisher.ts";
-import type { RedisLink } from "./redis-client.ts";
+import type { StreamLink } from "./redis-client.ts";
 import type { RedisSettings } from "./redis-config.ts";
-import { answerIn, connectionReason, outcomeOf, unreachable } from "./redis-errors.ts";
+import { connectionReason, outcomeOf } from "./redis-errors.ts";
 import { CALL_BYTES_MAX, type Call, type Item, planWave } from "./redis-plan.ts";
 import { HEADERS_MAX, scriptArguments } from "./redis-script.ts";
 
 /** One publish: waves of script calls over one connection until every message has its outcome. */
 export class Delivery {
   readonly #settings: RedisSettings;
-  readonly #link: RedisLink;
+  readonly #link: StreamLink;
   readonly #report: Report;
   readonly #failedKeys = new Map<string, number>();
   #unknown: string | null = null;
 
-  constructor(settings: RedisSettings, link: RedisLink, report: Report) {
+  constructor(settings: RedisSettings, link: StreamLink, report: Report) {
     this.#settings = settings;
     this.#link = link;
     this.#report = report;
@@ -29,7 +31,7 @@ export class Delivery {
     try {
       await this.#link.open();
     } catch (error) {
-      this.#failAll(pending, unreachable(this.#settings, error));
+      this.#failAll(pending, unreachable(connectionReason(this.#settings, error), error));
       return;
     }
     while (pending.length > 0 && this.#unknown === null) {
@@ -38,12 +40,12 @@ export class Delivery {
       pending = wave.later;
       if (wave.calls.length > 0) await this.#send(wave.calls);
     }
-    // Not sent: after a silence nobody knows whether the server is still there.
+    // Not sent: after an unanswered call the server may be gone.
     for (const { index } of pending) this.#report(index, skipped);
     if (this.#unknown !== null) throw new RelayError("PUBLISH_UNKNOWN", `${this.#unknown}.`);
   }
 
-  /** What can be sent at all; the rest is rejected. */
+  /** Returns the messages that can be sent; rejects the others. */
   #legal(batch: readonly Message[]): Item[] {
     const items: Item[] = [];
     for (const [index, message] of batch.entries()) {
@@ -65,7 +67,7 @@ export class Delivery {
     }
   }
 
-  /** Returns what the stream has now; reports what failed. */
+  /** Returns the items that the stream has now; reports the failed ones. */
   async #run(call: Call): Promise<readonly Item[]> {
     const { items, stream } = call;
     try {
@@ -82,10 +84,10 @@ export class Delivery {
     }
   }
 
-  /** A refusal of the whole call tells which event is meant only when there is just one. */
+  /** The outcome of a refused call. It blames an event only if the call holds a single one. */
   #refusal(said: string, { items, bytes, stream }: Call): Failed {
     const outcome = outcomeOf(said, stream);
-    // Redis closes the connection after such an answer, and the next publish must not meet it.
+    // Redis closes the connection after such an answer, so the next publish must not use it.
     if (said.includes("Protocol error")) this.#link.destroy();
     const isSure = outcome.kind !== "rejected" || (items.length === 1 && bytes > CALL_BYTES_MAX);
     return isSure ? outcome : retry(`stream "${stream}": ${said}`, { scope: "topic" });
@@ -93,22 +95,22 @@ export class Delivery {
 
   #unanswered({ items, stream }: Call, error: unknown): void {
     const reason = connectionReason(this.#settings, this.#link.explained(error));
-    this.#unknown ??= `stream "${stream}": sent, but not answered: ${reason}`;
+    this.#unknown ??= `stream "${stream}": sent, but no response: ${reason}`;
     for (const item of items) this.#keyFailed(item);
   }
 
-  /** Null when enough replicas have everything; the events are in the stream in any case. */
+  /** Null when enough replicas have all events. The events are in the stream in any case. */
   async #replicated(): Promise<Failed | "unknown" | null> {
     const { replicas, requestTimeoutMs } = this.#settings;
     try {
       const count = await this.#link.awaitReplicas(replicas, Math.ceil(requestTimeoutMs / 2));
       if (count >= replicas) return null;
-      return retry(`${count} of ${replicas} replicas have it: it is sent again`, { scope: "destination" });
+      return retry(`only ${count} of ${replicas} replicas have the event: it is sent again`, { scope: "destination" });
     } catch (error) {
       const said = answerIn(error);
       if (said !== null) return retry(`WAIT: ${said}`, { scope: "destination" });
       const reason = connectionReason(this.#settings, this.#link.explained(error));
-      this.#unknown ??= `no replica is known to have it: ${reason}`;
+      this.#unknown ??= `no response to WAIT, so the replicas' state is unknown: ${reason}`;
       return "unknown";
     }
   }
@@ -121,7 +123,7 @@ export class Delivery {
     this.#report(item.index, this.#keyFailed(item) ? outcome : skipped);
   }
 
-  /** False when an earlier message of its key has failed already. */
+  /** Marks the item's key as failed. False when an earlier message of the key has failed already. */
   #keyFailed({ index, message }: Item): boolean {
     const { key } = message.event;
     if (key === null) return true;
@@ -131,21 +133,21 @@ export class Delivery {
   }
 }
 
-/** Null when the message can become an entry, else what is wrong with it. */
+/** Null when the message can become a stream entry, else what is wrong with it. */
 export function faultOf({ event, headers, key, topic }: Message): string | null {
   if (topic === "") return "the stream's name is empty";
-  // Half a character has no bytes: it would arrive as another text.
-  if (!topic.isWellFormed()) return "the stream's name holds half a character";
-  if (!event.id.isWellFormed()) return "the event's id holds half a character";
-  if (key !== null && !key.isWellFormed()) return "the key holds half a character";
+  // A lone surrogate has no UTF-8 encoding and would arrive as another character.
+  if (!topic.isWellFormed()) return "the stream's name contains half a character (a lone surrogate)";
+  if (!event.id.isWellFormed()) return "the event's id contains half a character (a lone surrogate)";
+  if (key !== null && !key.isWellFormed()) return "the key contains half a character (a lone surrogate)";
   let count = 0;
   for (const name in headers) {
     count += 1;
     if (!name.isWellFormed() || !headers[name]!.isWellFormed()) {
-      return `the header ${JSON.stringify(name)} holds half a character`;
+      return `the header ${JSON.stringify(name)} contains half a character (a lone surrogate)`;
     }
   }
-  return count > HEADERS_MAX ? `there are ${count} headers, ${HEADERS_MAX} are allowed` : null;
+  return count > HEADERS_MAX ? `the event has ${count} headers, but ${HEADERS_MAX} are allowed` : null;
 }
 
 function bytesOf({ event, headers, key, payload, topic }: Message): number {

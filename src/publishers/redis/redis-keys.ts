@@ -1,8 +1,7 @@
 /**
- * The start of the keys under which the ids of a stream's events are remembered. A script may only touch keys of one
- * hash slot of a cluster, and what stands between the first braces of a key decides on its slot. So the stream's name is
- * put in braces, unless it has a pair of its own. The length in front keeps any two streams apart, whatever their names
- * and ids contain.
+ * The prefix of a stream's marker keys. In a cluster a script may only use keys of one hash slot, and the text in a
+ * key's first braces determines its slot. So the stream's name is put in braces, unless it has its own. The length
+ * before it distinguishes any two streams, whatever their names and ids contain.
  */
 export function markerStem(prefix: string, stream: string): string {
   const isWrapped = !stream.includes("}");

@@ -1,10 +1,10 @@
 import type { Message } from "../../core/event.ts";
 
-/** A message and its place in the batch. */
+/** A message with its index in the batch. */
 export interface Item {
   readonly index: number;
   readonly message: Message;
-  /** About what it takes on the wire. */
+  /** Its approximate size on the wire. */
   readonly bytes: number;
 }
 
@@ -18,22 +18,24 @@ export interface Call {
 
 interface Wave {
   readonly calls: readonly Call[];
-  /** For a later wave, in their order. */
+  /** Items for a later wave, in order. */
   readonly later: readonly Item[];
-  /** Of keys that have failed. */
+  /** Items of keys that have failed. */
   readonly skipped: readonly Item[];
 }
 
-/** While a script runs nobody else is served: a call takes a few milliseconds at most. */
+/** Redis serves no other client while a script runs, so a call is limited to a few milliseconds. */
 const CALL_EVENTS_MAX = 1_000;
-/** The smallest bound that Redis can set for one value: what is larger goes alone, so that a refusal names it. */
+/**
+ * The smallest `proto-max-bulk-len` that Redis allows. A larger event is sent alone, so that a refusal identifies it.
+ */
 export const CALL_BYTES_MAX = 1_048_576;
 const WAVE_BYTES_MAX = 8 * CALL_BYTES_MAX;
 
 /**
- * Sorts messages into one call for each stream; the calls of a wave are sent together. A key's messages go in their
- * order: one that does not go in the same call as the key's earlier ones waits for a later wave, and everything of its
- * key behind it. `failedKeys` holds the place of a key's first failed message: what comes behind it is not sent.
+ * Sorts messages into one call per stream; the calls of a wave are sent together. To keep the order per key, a message
+ * that does not fit into the same call as the earlier ones of its key waits for a later wave, with all later messages
+ * of the key. `failedKeys` holds the index of a key's first failed message: later ones are not sent.
  */
 export function planWave(items: readonly Item[], failedKeys: ReadonlyMap<string, number>): Wave {
   const calls = new Map<string, Call>();
@@ -64,7 +66,10 @@ export function planWave(items: readonly Item[], failedKeys: ReadonlyMap<string,
   return { calls: [...calls.values()].filter((call) => call.items.length > 0), later, skipped };
 }
 
-/** Null when the stream's call is full, for the rest of the wave: a smaller message must not overtake. */
+/**
+ * Null when the stream's call is full. It stays full for the rest of the wave, because a smaller message must not
+ * overtake a larger one.
+ */
 function callFor(calls: Map<string, Call>, { bytes, message }: Item): Call | null {
   const stream = message.topic;
   let call = calls.get(stream);

@@ -63,7 +63,7 @@ test("F2 F4 a key that is no stream stops its own events and the later ones of t
   const batch = [message("a1", "taken"), message("a2", "free"), message("b1", "free"), message("-1", "taken")];
   const outcomes = await publishAll(open(), batch);
   assert.equal(kinds(outcomes), "topic skipped delivered topic");
-  assert.match(reasonIn(outcomes[0]), /"taken": WRONGTYPE.*no stream/);
+  assert.match(reasonIn(outcomes[0]), /"taken": WRONGTYPE.*not a stream/);
   await redis.del("taken");
   assert.equal(kinds(await publishAll(open(), batch)), "delivered delivered delivered delivered");
   assert.equal(await idsIn(redis, "taken"), "a1 -1");
@@ -98,7 +98,7 @@ test("a stream is trimmed to about maxlen, and the newest stay", async () => {
   assert.equal(ids.at(-1), "a999");
 });
 
-test("A20 rights that are missing are told by what they concern, and no reason shows the password", async () => {
+test("A20 missing rights are reported with what they concern, and no reason shows the password", async () => {
   await redis.call("ACL", "SETUSER", "narrow", "on", ">canary", "+@all", "~mine", "~outbox-relay:*");
   await redis.call("ACL", "SETUSER", "mute", "on", ">canary", "+@all", "-evalsha", "-eval", "~*");
   const as = (username: string, password = "canary") => open({ username, password });
@@ -111,7 +111,7 @@ test("A20 rights that are missing are told by what they concern, and no reason s
   for (const outcome of [...narrow, ...mute, ...stranger]) assert.doesNotMatch(reasonIn(outcome), /canary/);
 });
 
-test("an event that is too large for the server costs nobody else", async () => {
+test("an event that is too large for the server does not affect others", async () => {
   const publisher = open();
   const large = message("a1", "large", { payload: Buffer.alloc(3_000_000) });
   const sent = publishAll(publisher, [large]).then(
@@ -165,7 +165,7 @@ test("A4 F2 what was given up may arrive late: nothing is doubled and no order i
   assert.equal(await idsIn(redis, "late"), "a1 a2 a3 a4 b1");
 });
 
-test("A4 a server that refuses, resets or says nothing is told as such, and the next publish goes on", async () => {
+test("A4 a server that refuses, resets or does not answer is reported as such, and the next publish succeeds", async () => {
   await using proxy = await startTcpProxy(server.port);
   const publisher = open({ hosts: [`127.0.0.1:${proxy.port}`], requestTimeoutMs: 500 });
   proxy.refuse(true);
@@ -179,8 +179,31 @@ test("A4 a server that refuses, resets or says nothing is told as such, and the 
   const cut = publishAll(publisher, [message("a2", "network")]);
   await new Promise((resolve) => setImmediate(resolve));
   proxy.cut();
-  await assert.rejects(cut, /sent, but not answered/);
+  await assert.rejects(cut, /sent, but no response/);
   proxy.latencyMs = 0;
   assert.equal(kinds(await publishAll(publisher, [message("a2", "network")])), "delivered");
   assert.equal(await idsIn(redis, "network"), "a1 a2");
+});
+
+test("A17 an examination names a wrong password as a publish does, and a server that would delete events", async () => {
+  await redis.call("ACL", "SETUSER", "relay", "on", ">right", "~*", "+@all", "-info");
+  const signal = AbortSignal.timeout(30_000);
+  const stranger = open({ username: "relay", password: "wrong" });
+  const [refused] = await publishAll(stranger, [message("a1", "nowhere")]);
+  assert.match(reasonIn(refused), /WRONGPASS.*check user and password/);
+  assert.deepEqual(await stranger.examine?.(signal), [{ severity: "error", reason: reasonIn(refused) }]);
+  const mayNotAsk = open({ username: "relay", password: "right" });
+  assert.deepEqual(await mayNotAsk.examine?.(signal), []);
+  const publisher = open();
+  for (const [policy, severity] of [
+    ["allkeys-lru", "error"],
+    ["volatile-ttl", "warning"],
+  ]) {
+    await redis.config("SET", "maxmemory-policy", policy!);
+    const [found, ...others] = (await publisher.examine?.(signal)) ?? [];
+    assert.deepEqual([found?.severity, others], [severity, []]);
+    assert.match(found?.reason ?? "", new RegExp(`maxmemory-policy is ${policy}: .*set maxmemory-policy noeviction`));
+  }
+  await redis.config("SET", "maxmemory-policy", "noeviction");
+  assert.deepEqual(await publisher.examine?.(signal), []);
 });

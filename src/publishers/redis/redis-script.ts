@@ -6,15 +6,14 @@ import { markerStem } from "./redis-keys.ts";
 import type { Call } from "./redis-plan.ts";
 
 /**
- * Adds events to one stream, in their order, each only when its id is not remembered yet, and remembers it. Stops at
- * the first that fails, so that nothing overtakes it. Redis runs a script as a whole: nobody sees an id that is
- * remembered without its entry.
+ * Adds events to one stream in order, each only if its marker does not exist, and sets the marker. Stops at the first
+ * failure, so that nothing overtakes it. Redis runs a script atomically: no client sees a marker without its entry.
  *
- * KEYS: the stream, then one marker for each event unless ids are not remembered.
- * ARGV: window in ms or 0, length of the stream or 0, whether a duplicate has to be written too; then for each event
- * the number of the texts that follow, which are fields and values of its entry.
+ * KEYS: the stream, then one marker per event if ids are deduplicated.
+ * ARGV: window in ms or 0, length of the stream or 0, whether a duplicate must write too; then for each event the
+ * number of strings that follow, the fields and values of its entry.
  *
- * A duplicate is written where replicas are awaited: they are asked for all writes up to this connection's last one.
+ * With replicas, a duplicate renews its marker: WAIT covers only the writes of this connection.
  */
 const SCRIPT = `
 local stream, window, maxlen, rewrite = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
@@ -55,12 +54,12 @@ export function scriptArguments(call: Call, settings: RedisSettings): Argument[]
   return args;
 }
 
-/** The same as arguments of EVAL, for a server that does not know the script, or not any more. */
+/** The same arguments for EVAL, for a server that does not have the script. */
 export function withSource([, ...args]: readonly Argument[]): Argument[] {
   return [SCRIPT, ...args];
 }
 
-/** More fields than this do not fit on the stack of a script. */
+/** More fields than this do not fit on the script's stack. */
 export const HEADERS_MAX = 1_000;
 
 function pushEntry(args: Argument[], { event, headers, key, payload }: Message): void {

@@ -2,9 +2,10 @@ import type { SQSClient } from "@aws-sdk/client-sqs";
 import { RelayError } from "../../core/errors.ts";
 import type { SqsSettings } from "./sqs-config.ts";
 
+/** The client library. */
 export type Sqs = typeof import("@aws-sdk/client-sqs");
 
-const INSTALL = "npm install @aws-sdk/client-sqs@3.1164.0";
+const INSTALL = "npm install @aws-sdk/client-sqs@3";
 const SOCKETS_MAX = 64;
 
 let loading: Promise<Sqs> | undefined;
@@ -17,12 +18,13 @@ export function loadSqs(): Promise<Sqs> {
   return loading;
 }
 
+/** Creates a client; it connects with the first request. */
 export function openClient(sqs: Sqs, settings: SqsSettings): SQSClient {
   const { connectTimeoutMs, credentials, endpoint, region, requestTimeoutMs } = settings;
   const agent = { keepAlive: true, maxSockets: SOCKETS_MAX };
   return new sqs.SQSClient({
     region,
-    // The engine decides what is sent again, and when.
+    // The engine decides what to retry, and when.
     maxAttempts: 1,
     requestHandler: {
       connectionTimeout: connectTimeoutMs,
@@ -31,7 +33,7 @@ export function openClient(sqs: Sqs, settings: SqsSettings): SQSClient {
       httpAgent: agent,
       httpsAgent: agent,
     },
-    // A server of one's own may name its queues by an address that leads past a proxy.
+    // A private server may return queue URLs that bypass a proxy, so requests always go to the endpoint.
     ...(endpoint === null ? {} : { endpoint, useQueueUrlAsEndpoint: false }),
     ...(credentials === null ? {} : { credentials }),
   });

@@ -6,13 +6,13 @@ import { type SqsPublisherOptions, sqsSettings } from "./sqs-config.ts";
 const right = { region: "eu-central-1", queue: "orders" };
 
 describe("the options of SQS", () => {
-  test("G2 the name tells a FIFO queue from a standard one, and defaults are filled in", () => {
+  test("G2 the name distinguishes a FIFO queue from a standard one, and defaults are filled in", () => {
     assert.equal(sqsSettings(right).isFifo, false);
     const settings = sqsSettings({ ...right, queue: "orders.fifo" });
     assert.deepEqual([settings.isFifo, settings.name, settings.bytesMax], [true, "sqs", 1_048_576]);
   });
 
-  for (const [told, changes] of [
+  for (const [expected, changes] of [
     ["queue's name is missing", { queue: "" }],
     ["queue's name", { queue: "or ders" }],
     ["queue's name", { queue: "orders.fif" }],
@@ -23,10 +23,10 @@ describe("the options of SQS", () => {
     ["endpoint", { endpoint: "ftp://localhost" }],
     ["bytesMax", { bytesMax: -1 }],
   ] satisfies [string, Partial<SqsPublisherOptions>][]) {
-    test(`G2 ${JSON.stringify(changes).slice(0, 60)} is refused and told by name`, () => {
+    test(`G2 ${JSON.stringify(changes).slice(0, 60)} is refused by name`, () => {
       assert.throws(
         () => sqsSettings({ ...right, ...changes }),
-        (error) => isRelayError(error, "CONFIG_INVALID") && error.message.includes(told),
+        (error) => isRelayError(error, "CONFIG_INVALID") && error.message.includes(expected),
       );
     });
   }

@@ -1,21 +1,22 @@
 import { RelayError } from "../../core/errors.ts";
 
+/** Options of `sqsPublisher`. */
 export interface SqsPublisherOptions {
   readonly name?: string;
   readonly region: string;
-  /** A name that ends with `.fifo` is that of a FIFO queue. */
+  /** The queue's name; one that ends with `.fifo` is a FIFO queue. */
   readonly queue: string;
-  /** The account that owns the queue, where it is not the caller's own. */
+  /** The account that owns the queue, if it is not the caller's. */
   readonly account?: string;
-  /** Another server than Amazon's: `http://host:port`. */
+  /** A server other than AWS: `http://host:port`. */
   readonly endpoint?: string;
-  /** By default those that the SDK finds: environment, profile, role of the machine. */
+  /** Default: what the SDK finds (environment, profile, role of the machine). */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly connectTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
-  /** How long a publish begins new requests; stay well below the engine's publish timeout. */
+  /** How long a publish starts new requests; keep it well below the engine's publish timeout. */
   readonly sendTimeoutMs?: number;
-  /** Of one request and of one message, attributes included; Amazon's is 1 MiB. */
+  /** The limit of one request and of one message with its attributes. Default: 1 MiB, the limit of AWS. */
   readonly bytesMax?: number;
 }
 
@@ -34,7 +35,7 @@ export interface SqsSettings {
   readonly bytesMax: number;
 }
 
-/** Below the engine's publish timeout of 5 s, so that silence is told with its reason. */
+/** Below the engine's publish timeout of 5 s, so that a timeout is reported with its reason. */
 const CONNECT_TIMEOUT_MS = 2_000;
 const REQUEST_TIMEOUT_MS = 4_000;
 const SEND_TIMEOUT_MS = 2_500;
@@ -60,29 +61,34 @@ export function sqsSettings(options: SqsPublisherOptions): SqsSettings {
   };
 }
 
-/** Null when a queue may be called so. */
+/** Null when the queue name is legal, else what is wrong with it. */
 export function queueFault(queue: string): string | null {
   const shown = JSON.stringify(queue.slice(0, 100));
   if (queue === "") return "the queue's name is missing";
   if (queue.length > 80) return `the queue's name ${shown} is longer than 80 characters`;
   const isLegal = /^[\w-]+(?:\.fifo)?$/.test(queue);
-  return isLegal ? null : `the queue's name ${shown} may hold letters, digits, "-" and "_", and end with .fifo`;
+  return isLegal
+    ? null
+    : `the queue's name ${shown} must consist of letters, digits, "-" and "_", and may end with .fifo`;
 }
 
+/** Null when the region is of a valid form, else what is wrong with it. */
 export function regionFault(region: string): string | null {
   return /^[a-z]{2}[a-z0-9-]*-\d+$/.test(region)
     ? null
-    : `the region ${JSON.stringify(region)} is none like eu-central-1`;
+    : `the region ${JSON.stringify(region)} is not of the form eu-central-1`;
 }
 
+/** Null when the account is valid or absent, else what is wrong with it. */
 export function accountFault(account: string | undefined): string | null {
-  return account === undefined || /^\d{12}$/.test(account) ? null : "the account is no number of 12 digits";
+  return account === undefined || /^\d{12}$/.test(account) ? null : "the account is not a number of 12 digits";
 }
 
+/** Null when the endpoint is valid or absent, else what is wrong with it. */
 export function endpointFault(endpoint: string | undefined): string | null {
   const url = endpoint === undefined ? null : URL.parse(endpoint);
   const isRight = endpoint === undefined || (url !== null && /^https?:$/.test(url.protocol) && url.username === "");
-  return isRight ? null : "the endpoint is no address like http://host:port";
+  return isRight ? null : "the endpoint is not an address like http://host:port";
 }
 
 function check(isRight: boolean, what: string): asserts isRight {

@@ -7,9 +7,9 @@ import type { SqsSettings } from "./sqs-config.ts";
 import { type SqsEntry, sqsEntry } from "./sqs-entry.ts";
 import { entryFailure, isAboutMessages, requestFailure } from "./sqs-errors.ts";
 
-/** Of SQS. */
+/** The limit of SQS. */
 const ENTRIES_MAX = 10;
-/** Requests of one publish at a time. */
+/** The maximum number of concurrent requests per publish. */
 const REQUESTS_MAX = 8;
 
 type Numbered = SqsEntry & { readonly index: number };
@@ -22,8 +22,8 @@ interface DeliveryContext {
 }
 
 /**
- * One publish: several requests at a time, each with at most one event of a key, and the next of a key only when the one
- * before was taken. A queue can refuse one entry and take the next, which would change their order.
+ * One publish: several concurrent requests. An event of a key is sent only after the earlier one was accepted, because
+ * a queue can reject one entry and accept the next, which would change their order.
  */
 export class SqsDelivery {
   readonly #context: DeliveryContext;
@@ -47,7 +47,7 @@ export class SqsDelivery {
     return this.#done.promise;
   }
 
-  /** Nothing is reported and nothing new is sent any more. */
+  /** Stops reporting and sending. */
   giveUp(): void {
     this.#isGivenUp = true;
   }
@@ -70,7 +70,7 @@ export class SqsDelivery {
       const entry = sqsEntry(this.#batch[index]!, settings.isFifo);
       if (entry.bytes > settings.bytesMax) {
         this.#lines.ready.shift();
-        const reason = `queue "${settings.queue}": ${entry.bytes} bytes with its attributes, ${settings.bytesMax} are allowed`;
+        const reason = `queue "${settings.queue}": the message has ${entry.bytes} bytes with its attributes, but ${settings.bytesMax} are allowed`;
         this.#settle(index, rejected(reason, { errorType: "MESSAGE_TOO_LARGE" }));
         continue;
       }
@@ -82,7 +82,7 @@ export class SqsDelivery {
     return entries;
   }
 
-  /** The time is over: what was not sent comes again, and nobody is to blame. */
+  /** The time is over: unsent events are skipped and published again later, without a failed attempt. */
   #skip(): [] {
     for (const index of this.#lines.ready.splice(0)) this.#settle(index, skipped);
     return [];
@@ -113,7 +113,7 @@ export class SqsDelivery {
     const outcomes = new Map<string, Outcome>();
     for (const { Id } of answer.Successful ?? []) outcomes.set(Id!, delivered);
     for (const failed of answer.Failed ?? []) outcomes.set(failed.Id!, entryFailure(settings, failed));
-    const silent = retry(`queue "${settings.queue}" did not say what became of the event`, { scope: "destination" });
+    const silent = retry(`queue "${settings.queue}" returned no result for the event`, { scope: "destination" });
     for (const { index } of entries) this.#settle(index, outcomes.get(String(index)) ?? silent);
   }
 

@@ -4,7 +4,7 @@ import type { MessageAttributeValue } from "@aws-sdk/client-sqs";
 import { dedupeId } from "../../core/dedupe-id.ts";
 import type { Message } from "../../core/event.ts";
 
-/** A message as SQS takes it, without the number within its batch. */
+/** A message in the form of SQS, without its id within the batch. */
 export interface SqsEntry {
   readonly body: string;
   readonly attributes: Record<string, MessageAttributeValue>;
@@ -19,11 +19,12 @@ const PACKED = "headers";
 const TOPIC = "topic";
 const KEY = "partition-key";
 
-/** The characters of XML, which are those that SQS carries. */
+/** SQS carries only the characters that are legal in XML. */
 const LEGAL_TEXT = /^[\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
 const LEGAL_ID = /^[!-~]{1,128}$/;
 const LEGAL_NAME = /^(?!aws\.|amazon\.|\.)(?!.*\.\.)(?!.*\.$)[\w.-]{1,256}$/i;
 
+/** Converts a message. */
 export function sqsEntry(message: Message, isFifo: boolean): SqsEntry {
   const { body, encoding } = bodyOf(message.payload);
   const attributes = attributesOf(message, encoding);
@@ -37,7 +38,7 @@ export function sqsEntry(message: Message, isFifo: boolean): SqsEntry {
   return { body, attributes, groupId, dedupeId: legalId(dedupeId(message)), bytes };
 }
 
-/** Text as it is; what SQS cannot carry goes as base64, and an empty body, which it does not take either, as a dash. */
+/** Text unchanged, anything that SQS cannot carry as base64, and an empty body, which SQS rejects, as a dash. */
 function bodyOf(payload: Buffer): { readonly body: string; readonly encoding: string | null } {
   if (payload.length === 0) return { body: "-", encoding: "empty" };
   if (isUtf8(payload)) {
@@ -47,7 +48,10 @@ function bodyOf(payload: Buffer): { readonly body: string; readonly encoding: st
   return { body: payload.toString("base64"), encoding: "base64" };
 }
 
-/** One attribute per header; where that is too many, or one of them is illegal, all of them as JSON in a single one. */
+/**
+ * One attribute per header. If those are too many, or one of them is illegal, all headers go as JSON into a single
+ * attribute.
+ */
 function attributesOf(message: Message, encoding: string | null): Record<string, MessageAttributeValue> {
   const own: Record<string, string> = Object.create(null);
   for (const name in message.headers) own[name] = message.headers[name]!;
@@ -70,7 +74,7 @@ function isLegal(name: string, value: string): boolean {
   return value !== "" && name !== ENCODING && name !== PACKED && LEGAL_NAME.test(name) && LEGAL_TEXT.test(value);
 }
 
-/** JSON escapes all that SQS cannot carry but these two. */
+/** JSON escapes every character that SQS cannot carry except these two. */
 function packed(headers: Readonly<Record<string, string>>): string {
   return JSON.stringify(headers).replace(/[\ufffe\uffff]/g, (it) => `\\u${it.charCodeAt(0).toString(16)}`);
 }

@@ -15,7 +15,7 @@ function thrown(name: string, detail: object = {}): Error {
 }
 
 describe("requests to SQS that fail", () => {
-  for (const [error, told] of [
+  for (const [error, expected] of [
     [thrown("QueueDoesNotExist"), /"orders" in eu-central-1 does not exist/],
     [thrown("AWS.SimpleQueueService.NonExistentQueue"), /does not exist/],
     [thrown("AccessDenied", { $metadata: { httpStatusCode: 403 } }), /check the credentials/],
@@ -31,7 +31,7 @@ describe("requests to SQS that fail", () => {
     test(`A4 A8 ${error.name} ${"code" in error ? error.code : ""} is the destination's failure`, () => {
       const outcome = requestFailure(settings, error);
       assert.ok(outcome.kind === "retry" && outcome.scope === "destination", JSON.stringify(outcome));
-      assert.match(outcome.reason, told);
+      assert.match(outcome.reason, expected);
       assert.equal(isAboutMessages(error), false);
     });
   }
@@ -39,11 +39,11 @@ describe("requests to SQS that fail", () => {
   test("A8 throttling waits, as long as the service says", () => {
     const outcome = requestFailure(settings, thrown("ThrottlingException"));
     assert.ok(outcome.kind === "retry" && outcome.afterMs === 1_000);
-    const told = requestFailure(
+    const failure = requestFailure(
       settings,
       thrown("RequestThrottled", { $response: { headers: { "retry-after": "7" } } }),
     );
-    assert.ok(told.kind === "retry" && told.afterMs === 7_000);
+    assert.ok(failure.kind === "retry" && failure.afterMs === 7_000);
   });
 
   for (const name of ["BatchRequestTooLong", "InvalidMessageContents", "InvalidAttributeValue"]) {

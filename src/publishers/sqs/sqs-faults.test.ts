@@ -55,7 +55,7 @@ interface Batch {
   readonly Entries: readonly { readonly Id: string; readonly MessageBody: string; readonly MessageGroupId?: string }[];
 }
 
-/** A service that finds every queue and answers each batch as it is told. */
+/** A scripted service that finds every queue. */
 async function startFake(answer: (batch: Batch) => { status?: number; body: object }) {
   const batches: Batch[] = [];
   const server = createServer(async (request, response) => {
@@ -190,5 +190,22 @@ describe("SQS publisher: connections", () => {
     const publishing = publish(publisher, [message("a"), message("b")]);
     setImmediate(() => proxy.cut());
     assert.deepEqual(kinds(await publishing), ["retry destination", "retry destination"]);
+  });
+
+  test("A17 an examination names a queue that does not exist, and a server that is none, as a publish does", async () => {
+    await using web = await startFake(() => ({ body: {} }));
+    for (const [port, expected] of [
+      [elasticMq.port, /"absent\.fifo" in eu-central-1 does not exist: create it/],
+      [1, /nothing listens there/],
+    ] as const) {
+      await using publisher = opened(port, { queue: "absent.fifo" });
+      const [failed] = await publish(publisher, [message("a")]);
+      assert.ok(failed?.kind === "retry", JSON.stringify(failed));
+      assert.match(failed.reason, expected);
+      const found = await publisher.examine?.(AbortSignal.timeout(30_000));
+      assert.deepEqual(found, [{ severity: "error", reason: failed.reason }]);
+    }
+    await using publisher = opened(web.port);
+    assert.deepEqual([await publisher.examine?.(AbortSignal.timeout(30_000)), web.batches], [[], []]);
   });
 });

@@ -1,22 +1,23 @@
 import type { SQSClient } from "@aws-sdk/client-sqs";
 import { RelayError } from "../../core/errors.ts";
-import type { Message } from "../../core/event.ts";
-import type { Publisher, Report } from "../../ports/publisher.ts";
+import { orAborted } from "../../core/within-time.ts";
+import type { Obstacle, Publisher } from "../../ports/publisher.ts";
 import { loadSqs, openClient, type Sqs } from "./sqs-client.ts";
 import { type SqsPublisherOptions, type SqsSettings, sqsSettings } from "./sqs-config.ts";
 import { SqsDelivery } from "./sqs-delivery.ts";
 import type { SqsEntry } from "./sqs-entry.ts";
-import { requestFailure } from "./sqs-errors.ts";
+import { isAnswer, requestFailure } from "./sqs-errors.ts";
 
 export type { SqsPublisherOptions } from "./sqs-config.ts";
 
-/** Delivers to one queue of Amazon SQS, standard or FIFO. Connects with the first event. */
+/** Publishes to one queue of Amazon SQS, standard or FIFO. Connects with the first event. */
 export function sqsPublisher(options: SqsPublisherOptions): Publisher {
   const publishing = new SqsPublishing(sqsSettings(options));
   return {
     name: publishing.settings.name,
-    capabilities: { keyOrderInBatch: true, deduplicates: publishing.settings.isFifo },
-    publish: (batch, report, signal) => publishing.publish(batch, report, signal),
+    capabilities: { keyOrderInBatch: true, deduplicates: publishing.settings.isFifo, timesRequests: true },
+    publish: (...args) => publishing.publish(...args),
+    examine: (signal) => publishing.examine(signal),
     close: async () => publishing.close(),
   };
 }
@@ -30,7 +31,7 @@ class SqsPublishing {
     this.settings = settings;
   }
 
-  async publish(batch: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+  async publish(...[batch, report, signal, timer]: Parameters<Publisher["publish"]>): Promise<void> {
     if (batch.length === 0) return;
     const sqs = await loadSqs();
     this.#client ??= openClient(sqs, this.settings);
@@ -43,33 +44,43 @@ class SqsPublishing {
     if (url === null) return;
     if (signal.aborted) throw this.#givenUp();
     const client = this.#client;
-    const send = (entries: readonly (SqsEntry & { readonly index: number })[]) =>
-      client.send(new sqs.SendMessageBatchCommand({ QueueUrl: url, Entries: entries.map(batchEntry) }), {
-        abortSignal: signal,
-      });
-    await this.#run(new SqsDelivery({ settings: this.settings, report, send }, batch), signal);
+    const send = async (entries: readonly (SqsEntry & { readonly index: number })[]) => {
+      const command = new sqs.SendMessageBatchCommand({ QueueUrl: url, Entries: entries.map(batchEntry) });
+      const answered = timer?.();
+      try {
+        const answer = await client.send(command, { abortSignal: signal });
+        answered?.(true);
+        return answer;
+      } catch (error) {
+        answered?.(isAnswer(error));
+        throw error;
+      }
+    };
+    const delivery = new SqsDelivery({ settings: this.settings, report, send }, batch);
+    await orAborted(delivery.run(), signal, () => {
+      delivery.giveUp();
+      return this.#givenUp();
+    });
+  }
+
+  /** Checks that the queue exists. A missing permission to send shows only with the first event. */
+  async examine(signal: AbortSignal): Promise<readonly Obstacle[]> {
+    const sqs = await loadSqs();
+    this.#client ??= openClient(sqs, this.settings);
+    try {
+      await this.#url(sqs, this.#client, signal);
+      return [];
+    } catch (error) {
+      const failed = requestFailure(this.settings, error);
+      return "reason" in failed ? [{ severity: "error", reason: failed.reason }] : [];
+    }
   }
 
   close(): void {
     this.#client?.destroy();
   }
 
-  async #run(delivery: SqsDelivery, signal: AbortSignal): Promise<void> {
-    const { promise: aborted, reject } = Promise.withResolvers<never>();
-    aborted.catch(() => {});
-    const abort = () => {
-      delivery.giveUp();
-      reject(this.#givenUp());
-    };
-    signal.addEventListener("abort", abort, { once: true });
-    try {
-      await Promise.race([delivery.run(), aborted]);
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
-  }
-
-  /** A queue's address never changes; one that was not found is asked for again. */
+  /** A queue's URL never changes; a queue that was not found is looked up again. */
   async #url(sqs: Sqs, client: SQSClient, signal: AbortSignal): Promise<string> {
     if (this.#queueUrl !== null) return this.#queueUrl;
     const { account, queue } = this.settings;

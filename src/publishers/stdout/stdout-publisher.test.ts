@@ -11,7 +11,7 @@ function message(id: string, payload: Buffer = Buffer.from(id)): Message {
   return { event, topic: "topic", key: "k", headers: { a: "b" }, payload };
 }
 
-/** Takes a line only when told to, as a slow reader does. */
+/** Accepts a line only on demand, as a slow reader does. */
 function slowStream(highWaterMark: number) {
   const taken: string[] = [];
   const waiting: ((error?: Error) => void)[] = [];

@@ -3,23 +3,24 @@ import type { Writable } from "node:stream";
 import { RelayError, reasonOf } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, retry } from "../../core/outcome.ts";
+import { orAborted } from "../../core/within-time.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 
 interface StdoutPublisherOptions {
   readonly name?: string;
-  /** Stays the caller's: it is neither ended nor destroyed. */
+  /** Owned by the caller: it is neither ended nor destroyed. */
   readonly stream?: Writable;
 }
 
 /** Writes one JSON line per event. */
 export function stdoutPublisher(options: StdoutPublisherOptions = {}): Publisher {
   const { name = "stdout", stream = process.stdout } = options;
-  // A reader that went away (EPIPE) is told by the write's callback; without a listener it would end the process.
+  // The write callback reports a closed reader (EPIPE); without a listener the error would end the process.
   const ignore = () => {};
   stream.on("error", ignore);
   return {
     name,
-    // A stream that failed once fails every later write.
+    // After one failure every later write fails, too, so the order is kept.
     capabilities: { keyOrderInBatch: true, deduplicates: false },
     publish: (batch, report, signal) => publish(name, stream, batch, report, signal),
     async close() {
@@ -35,26 +36,17 @@ async function publish(
   report: Report,
   signal: AbortSignal,
 ): Promise<void> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(new RelayError("PUBLISH_UNKNOWN", `the write to "${name}" was given up`));
-  // Nobody may be waiting for it at the moment it rejects.
-  aborted.catch(() => {});
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    let written: Promise<void> = Promise.resolve();
-    for (const [index, message] of batch.entries()) {
-      if (signal.aborted) await aborted;
-      // Callbacks come in the order of the writes, so the last one's tells of all before it.
-      written = write(stream, lineOf(message), (error) => {
-        if (!signal.aborted) report(index, error === null ? delivered : unwritable(error));
-      });
-      if (stream.writableNeedDrain) await Promise.race([written, aborted]);
-    }
-    await Promise.race([written, aborted]);
-  } finally {
-    signal.removeEventListener("abort", abort);
+  const givenUp = () => new RelayError("PUBLISH_UNKNOWN", `the write to "${name}" was given up`);
+  let written: Promise<void> = Promise.resolve();
+  for (const [index, message] of batch.entries()) {
+    if (signal.aborted) throw givenUp();
+    // Callbacks are called in the order of the writes, so the last one covers all before it.
+    written = write(stream, lineOf(message), (error) => {
+      if (!signal.aborted) report(index, error === null ? delivered : unwritable(error));
+    });
+    if (stream.writableNeedDrain) await orAborted(written, signal, givenUp);
   }
+  await orAborted(written, signal, givenUp);
 }
 
 function write(stream: Writable, line: string, done: (error: Error | null) => void): Promise<void> {
@@ -70,7 +62,7 @@ function unwritable(error: Error) {
   return retry(`the stream cannot be written: ${reasonOf(error)}`, { scope: "destination", error });
 }
 
-/** The payload stays opaque: a JSON string of its text, or base64 where it is no text. */
+/** The line of a message. The payload stays opaque: a JSON string of its text, or base64 if it is not UTF-8. */
 export function lineOf(message: Message): string {
   const { event, topic, key, headers, payload } = message;
   const known = { id: event.id, type: event.type, topic, key, createdAt: event.createdAt, headers };

@@ -6,7 +6,7 @@ interface ChoreOptions {
   readonly name: string;
   readonly pipeline: string;
   readonly everyMs: number;
-  /** The first time at once, and not only after a pause. */
+  /** Runs for the first time at once instead of after a pause. */
   readonly atOnce?: boolean;
   readonly clock: Clock;
   readonly events: TechnicalEvents;
@@ -14,8 +14,8 @@ interface ChoreOptions {
 }
 
 /**
- * Something done again and again beside the delivery. Stop before start and a second stop are legal; stop returns when
- * nothing runs any more. A failing chore is told and tried again at its next time.
+ * Periodic work besides the delivery. A stop before the start and a second stop are legal; stop resolves when nothing
+ * runs any more. A failure is reported as ChoreFailed, and the chore runs again at its next time.
  */
 export class Chore {
   readonly #options: ChoreOptions;
@@ -26,10 +26,12 @@ export class Chore {
     this.#options = options;
   }
 
+  /** Starts the loop. Legal to repeat; no effect after a stop. */
   start(): void {
     if (this.#running === null && !this.#stopped.signal.aborted) this.#running = this.#loop();
   }
 
+  /** Ends the loop and waits for the run in progress. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#running;

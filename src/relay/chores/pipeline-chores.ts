@@ -1,31 +1,37 @@
 import type { PipelineContext } from "../context.ts";
 import type { Lane } from "../lane.ts";
 import { Chore } from "./chore.ts";
-import { LOOKS_PER_PERIOD, MismatchReports } from "./mismatch-reports.ts";
+import { CHECKS_PER_PERIOD, MismatchReports } from "./mismatch-reports.ts";
 import { SourceWarnings } from "./source-warnings.ts";
 
 /** Delivered rows are deleted in steps of this many. */
 const PRUNE_ROWS = 1_000;
 const PRUNE_EVERY_MS = 5_000;
-/** Enough to keep up with any drain, few enough to leave the database its breath. */
+/** Enough steps to keep up with any drain, few enough not to overload the database. */
 const PRUNE_STEPS = 200;
 /**
- * A person who replays or discards a dead letter sees it happen within this time, as long as the lane's holds are few: a
- * review looks at each of them, so that many are reviewed less often, at the latest every `reviewMs`.
+ * A replayed or discarded dead letter takes effect within this time while the lane has few holds. A review reads each
+ * hold, so a lane with many is reviewed less often, but at least every `reviewMs`.
  */
 const REVIEW_SOON_MS = 2_000;
 const REVIEW_PER_HOLD_MS = 10;
-/** Every so many times `reviewMs` also lanes that know of no hold: a database that forgot its last commits may have one again. */
+/**
+ * In multiples of `reviewMs`: lanes without a hold in memory. A database that lost its last commits may have restored
+ * one.
+ */
 const THOROUGH_REVIEW = 10;
 
 interface ChoreHost {
   lanes(): readonly Lane[];
   readonly owner: string;
-  /** Delivered rows older than this are deleted; null keeps them. */
+  /** Delivered rows older than this are deleted; null keeps them for ever. */
   readonly retentionMs: number | null;
 }
 
-/** What a pipeline does beside delivering. Work on the whole source is done by the owner of lane 0 alone. */
+/**
+ * The periodic work of a pipeline. Work on the whole source is done only by the owner of lane 0, so that it is done
+ * once.
+ */
 export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore[] {
   const { clock, events, name: pipeline, store, timing } = context;
   const reviewedMs = new WeakMap<Lane, number>();
@@ -46,13 +52,13 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
     chore("rest idle lanes", timing.reviewMs, async () => {
       for (const lane of host.lanes()) await lane.rest();
     }),
-    chore("report unrouted", timing.unroutedMs / LOOKS_PER_PERIOD, async () => {
-      mismatches.seen(ownsFirstLane() ? await store.unrouted() : []);
+    chore("report unrouted", timing.unroutedMs / CHECKS_PER_PERIOD, async () => {
+      mismatches.update(ownsFirstLane() ? await store.unrouted() : []);
     }),
   ];
   if (store.warnings !== undefined) {
     const warnings = new SourceWarnings(pipeline, events, () => store.warnings!());
-    const run = () => warnings.look();
+    const run = () => warnings.check();
     chores.push(
       new Chore({
         name: "look for warnings",
@@ -83,7 +89,7 @@ export function pipelineChores(context: PipelineContext, host: ChoreHost): Chore
 
 type MakeChore = (name: string, everyMs: number, run: () => Promise<void>) => Chore;
 
-/** Claims that stand in the table are kept ours, and those of dead relays are freed. */
+/** Renews this instance's durable claims and frees those of dead relays. */
 function claimChores(
   { events, limits, name: pipeline, store, timing }: PipelineContext,
   host: ChoreHost,

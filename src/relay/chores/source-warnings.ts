@@ -1,12 +1,12 @@
 import type { QueueStore, SourceWarning } from "../../ports/queue-store.ts";
 import type { TechnicalEvents } from "../../ports/technical-events.ts";
 
-/** Tells each warning of a source once, again when its words change, and once more when it is over. */
+/** Reports each warning of a source once, again when its text changes, and once more when it is over. */
 export class SourceWarnings {
   readonly #pipeline: string;
   readonly #events: TechnicalEvents;
   readonly #ask: NonNullable<QueueStore["warnings"]>;
-  #told: readonly SourceWarning[] = [];
+  #reported: readonly SourceWarning[] = [];
 
   constructor(pipeline: string, events: TechnicalEvents, ask: NonNullable<QueueStore["warnings"]>) {
     this.#pipeline = pipeline;
@@ -14,10 +14,11 @@ export class SourceWarnings {
     this.#ask = ask;
   }
 
-  async look(): Promise<void> {
-    const before = this.#told;
+  /** Reads the present warnings and reports what has changed since the last check. */
+  async check(): Promise<void> {
+    const before = this.#reported;
     const now = await this.#ask();
-    this.#told = now;
+    this.#reported = now;
     for (const { code } of before) {
       if (now.every((warning) => warning.code !== code)) {
         this.#events.emit("SourceWarningEnded", { pipeline: this.#pipeline, code });

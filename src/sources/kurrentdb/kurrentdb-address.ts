@@ -1,18 +1,21 @@
 import { RelayError } from "../../core/errors.ts";
 
+/** User and password, instead of those in the address. */
 export interface KurrentDbCredentials {
   readonly username: string;
   readonly password: string;
 }
 
-/** A connection string that the client takes without a word, and what must never be shown of it. */
+/** A connection string that the client accepts as it is, and the parts of it that must never be logged. */
 export interface KurrentDbAddress {
   readonly connectionString: string;
-  /** Named at every read too: the client's reader takes an escape in the connection string for a part of the password. */
+  /**
+   * Passed with every read too: the client's reader treats an escape in the connection string as part of the password.
+   */
   readonly credentials: KurrentDbCredentials | null;
-  /** Already in the connection string; of several, the last one counts. */
+  /** Already in the connection string; of several values, the last one counts. */
   readonly keepAliveTimeoutMs: number;
-  /** Without user and password. */
+  /** Without user and password, for messages. */
   readonly shown: string;
   readonly secrets: readonly string[];
 }
@@ -22,12 +25,12 @@ const HOST = /^[^\s:,/?#[\]@]+(?::\d{1,5})?$/;
 const EXAMPLE = "kurrentdb://user:password@host:2113";
 
 /**
- * A server that froze is given up after the sum of both. The client complains of pings more often than every 10 s,
- * which some servers take for an attack.
+ * After the sum of both, the client gives up on a frozen server. It warns about pings more often than every 10 s, which
+ * some servers treat as an attack.
  */
 const KEEP_ALIVE = { keepAliveInterval: "10000", keepAliveTimeout: "5000" } as const;
 
-/** Other keys make the client print the whole string, password included. */
+/** The allowed options. For any other key the client would print the whole string, password included. */
 const KEYS: ReadonlyMap<string, string> = new Map(
   [
     ...["tls", "tlsVerifyCert", "tlsCAFile", "userCertFile", "userKeyFile", "connectionName", "nodePreference"],
@@ -39,17 +42,17 @@ const KEYS: ReadonlyMap<string, string> = new Map(
 /** Throws CONFIG_INVALID; the message names the part that is wrong, and never the password. */
 export function kurrentdbAddress(url: string, credentials?: KurrentDbCredentials): KurrentDbAddress {
   const [, discover = "", user, hosts = "", query = ""] = FORM.exec(url.trim()) ?? [];
-  if (hosts === "") throw invalid(`is no address of the form ${EXAMPLE}`);
-  // Not quoted: with a slip in the address, the password stands where the host should.
-  if (!hosts.split(",").every((host) => HOST.test(host))) throw invalid("names no host, or a port that is no number");
+  if (hosts === "") throw invalid(`is not of the form ${EXAMPLE}`);
+  // Do not quote the host: after a typo in the address, the password can stand where the host should.
+  if (!hosts.split(",").every((host) => HOST.test(host))) throw invalid("has no host, or a port that is not a number");
   const given = credentials ?? credentialsOf(user);
   const options = optionsOf(query);
-  // Without TLS the server asks for none, and it would be sent for everybody to read.
+  // Without TLS the server requires no password, and sending it would expose it on the network.
   const used = options.get("tls") === "false" ? null : given;
   const login = used === null ? "" : `${encodeURIComponent(used.username)}:${encodeURIComponent(used.password)}@`;
   const text = [...options].map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
   return {
-    // The former name of the product still works, but the client warns of it each time.
+    // The product's former name still works, but the client logs a warning each time.
     connectionString: `kurrentdb${discover}://${login}${hosts}?${text}`,
     credentials: used,
     keepAliveTimeoutMs: Number(options.get("keepAliveTimeout")),
@@ -67,7 +70,7 @@ function credentialsOf(user: string | undefined): KurrentDbCredentials | null {
   try {
     return { username: decodeURIComponent(username), password: decodeURIComponent(password) };
   } catch {
-    throw invalid("has a % in user or password that is no escape: write it as %25");
+    throw invalid("has an unescaped % in user or password: write it as %25");
   }
 }
 
@@ -77,9 +80,12 @@ function optionsOf(query: string): ReadonlyMap<string, string> {
     const key = KEYS.get(written.toLowerCase());
     if (key === undefined) throw invalid(`has the unknown option ${JSON.stringify(written)}`);
     if (value === "") throw invalid(`has the option ${key} without a value`);
-    if (key.startsWith("keepAlive") && !/^\d{1,9}$/.test(value)) throw invalid(`has a ${key} that is no number of ms`);
+    if (key.startsWith("keepAlive") && !/^\d{1,9}$/.test(value))
+      throw invalid(`has a ${key} that is not a number of milliseconds`);
     if (key === "nodePreference" && value.toLowerCase() !== "leader") {
-      throw invalid("has a nodePreference other than leader: a follower may not have yet what the relay knows already");
+      throw invalid(
+        "has a nodePreference other than leader: a follower may lag behind what the relay has already read",
+      );
     }
     options.set(key, value);
   }
@@ -87,5 +93,5 @@ function optionsOf(query: string): ReadonlyMap<string, string> {
 }
 
 function invalid(what: string): RelayError {
-  return new RelayError("CONFIG_INVALID", `The address of KurrentDB ${what}.`);
+  return new RelayError("CONFIG_INVALID", `The KurrentDB address ${what}.`);
 }

@@ -46,7 +46,7 @@ test("E5 a second writer of a checkpoint is found out, even when it writes the s
   assert.equal(await former.read(), "400/400");
 });
 
-test("E5 a checkpoint whose write got no answer is written once, and nobody is fenced for it, on a fake server", async () => {
+test("E5 a checkpoint whose write got no response is written once, and no writer is fenced for it, on a fake server", async () => {
   const stream = "shop.lost.relay.checkpoint";
   let loses: "answer" | "request" | null = null;
   const lossy = {

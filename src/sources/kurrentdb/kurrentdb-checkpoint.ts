@@ -7,15 +7,15 @@ const TYPE = "RelayCheckpoint.v1";
 type Log = Pick<EventLog, "append" | "readLast">;
 
 /**
- * A checkpoint in the event store itself, in a stream of its own that keeps the last one only. Each is written behind
- * the one that this process knows of, so that a second writer is found out.
+ * A checkpoint in the event store itself, in its own stream that keeps only the last one. Each write names the revision
+ * that this process last saw, so a second writer is detected.
  */
 export class CheckpointStream {
   readonly #log: Log;
   readonly #stream: string;
-  /** Another one for each process: two that write the same place are two all the same. */
+  /** A different id in each process: two processes that write the same position are still two writers. */
   readonly #writer = randomUUID();
-  /** The last revision; null when there is none, undefined while nobody has looked. */
+  /** The last revision; null when there is none, undefined before the first read. */
   #last: bigint | null | undefined;
   #isSure = true;
 
@@ -25,7 +25,7 @@ export class CheckpointStream {
     this.#stream = stream;
   }
 
-  /** Null when there is none yet. Whoever takes over reads first, and is the writer from then on. */
+  /** Returns null when there is none yet. A new owner reads first, and is the only writer from then on. */
   async read(): Promise<string | null> {
     const last = await this.#log.readLast(this.#stream);
     this.#last = last?.revision ?? null;
@@ -33,7 +33,10 @@ export class CheckpointStream {
     return last === null ? null : positionIn(last);
   }
 
-  /** Throws FENCED when somebody else has written meanwhile; after that, and before anything, it looks anew. */
+  /**
+   * Throws FENCED when another process has written meanwhile. After that, and before the first write, it reads the
+   * stream again.
+   */
   async write(position: string): Promise<void> {
     if (this.#last === undefined) await this.read();
     else if (!this.#isSure) await this.#lookBack(this.#last);
@@ -51,7 +54,7 @@ export class CheckpointStream {
     }
   }
 
-  /** After a write without an answer: it took effect or it did not, and nobody else wrote. */
+  /** After a write without a response: checks whether it took effect, and that no other process wrote. */
   async #lookBack(known: bigint | null): Promise<void> {
     const found = await this.#log.readLast(this.#stream);
     const revision = found?.revision ?? null;
@@ -70,10 +73,10 @@ export class CheckpointStream {
 function positionIn({ data, revision, stream }: LoggedEvent): string {
   const position = (data as { readonly position?: unknown } | null | undefined)?.position;
   if (typeof position === "string") return position;
-  throw new RelayError("LOG_LOST", `The event ${revision} of ${stream} is no checkpoint.`);
+  throw new RelayError("LOG_LOST", `The event ${revision} of ${stream} is not a checkpoint.`);
 }
 
-/** Whoever was first, or an operator, has said how many to keep. */
+/** An existing setting wins: an earlier process or an operator has chosen how many to keep. */
 async function keepLastOnly(log: Log, stream: string): Promise<void> {
   const id = randomUUID();
   try {
@@ -83,7 +86,7 @@ async function keepLastOnly(log: Log, stream: string): Promise<void> {
   }
 }
 
-/** The same for the same text, in the form that the event store asks for. */
+/** Derives the same UUID from the same text, so that a repeated append is idempotent. */
 function uuidOf(text: string): string {
   const hex = createHash("sha256").update(text).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -3,9 +3,10 @@ import { RelayError } from "../../core/errors.ts";
 import type { KurrentDbAddress } from "./kurrentdb-address.ts";
 import { isKnownKind, isTransient } from "./kurrentdb-errors.ts";
 
+/** The client's module; it is loaded only when needed. */
 export type KurrentDbModule = typeof import("@kurrent/kurrentdb-client");
 
-const INSTALL = "npm install @kurrent/kurrentdb-client@1.3.1";
+const INSTALL = "npm install @kurrent/kurrentdb-client@1";
 
 let loading: Promise<KurrentDbModule> | undefined;
 
@@ -18,8 +19,8 @@ export function loadKurrentDb(): Promise<KurrentDbModule> {
 }
 
 /**
- * The web server inside KurrentDB takes 100 calls on a connection and lets further ones wait without a word, and a
- * subscription is a call that never ends. The rest is for reads and appends.
+ * The web server inside KurrentDB accepts 100 calls per connection and queues further ones silently, and a subscription
+ * is a call that never ends. The rest is for reads and appends.
  */
 const SUBSCRIPTIONS_PER_CLIENT = 80;
 const RENEWAL_PAUSE_MS = 1_000;
@@ -29,7 +30,7 @@ interface Shared {
   subscriptions: number;
 }
 
-/** One client for reads and appends, and as many for subscriptions as their number needs: one for the first 80. */
+/** One client for reads and appends, and one for every 80 subscriptions. */
 export class KurrentDbClients {
   readonly #address: KurrentDbAddress;
   readonly #shared: Shared[] = [];
@@ -47,13 +48,14 @@ export class KurrentDbClients {
     return this.#commands;
   }
 
+  /** Notes that the client has reached the server. */
   noteRead(client: KurrentDBClient): void {
     this.#hasRead.add(client);
   }
 
   /**
-   * A client whose first read found no server finds none ever after, and one that was told something strange may
-   * remember it for good. All others come back by themselves.
+   * Replaces a client that cannot recover. A client whose first read found no server never finds one, and one that
+   * received an unexpected response may remember it forever. All others reconnect by themselves.
    */
   noteFailure(client: KurrentDBClient, error: unknown): void {
     const isGood = isTransient(error) ? this.#hasRead.has(client) : isKnownKind(error);
@@ -68,7 +70,7 @@ export class KurrentDbClients {
     const module = await loadKurrentDb();
     let shared = this.#shared.find(({ subscriptions }) => subscriptions < SUBSCRIPTIONS_PER_CLIENT);
     if (shared === undefined) {
-      // Clients with the same settings share a connection, whatever they are told.
+      // Clients with equal settings share one connection, so make the settings differ.
       const { connectionString, keepAliveTimeoutMs } = this.#address;
       const own = `&keepAliveTimeout=${keepAliveTimeoutMs + this.#shared.length}`;
       shared = { client: this.#open(module, connectionString + own), subscriptions: 0 };
@@ -98,7 +100,7 @@ export class KurrentDbClients {
       // No cause: the client's error quotes the string with the password in it.
       throw new RelayError(
         "CONFIG_INVALID",
-        `The client cannot open ${this.#address.shown}: an option of the address has a wrong value, or a file that it names cannot be read.`,
+        `The client cannot open ${this.#address.shown}: an option in the address has an invalid value, or a file that it names cannot be read.`,
       );
     }
   }

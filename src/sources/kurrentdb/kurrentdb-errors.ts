@@ -1,13 +1,13 @@
 import { isRelayError, RelayError, reasonOf } from "../../core/errors.ts";
 import type { KurrentDbAddress } from "./kurrentdb-address.ts";
 
-/** The client's errors have a word for each kind, those that come from its connection the code of gRPC. */
+/** Errors of the client have a type; errors of its connection have a gRPC code. */
 interface ClientError {
   readonly type?: unknown;
   readonly code?: unknown;
 }
 
-/** Says that the position to begin at is no place of this log. */
+/** The server's message when the start position does not exist in this log. */
 const INVALID_POSITION = /invalid position/i;
 const INVALID_ARGUMENT = 3;
 const UNAVAILABLE = 14;
@@ -20,42 +20,45 @@ const CODES = {
 } as const;
 
 const REASONS: Readonly<Record<string, string>> = {
-  "wrong-expected-version": "its last revision is another one",
+  "wrong-expected-version": "the stream has another last revision",
   "stream-deleted": "the stream was deleted for good",
   "stream-tombstoned": "the stream was deleted for good",
   "access-denied": "access denied",
 };
 
-/** Some errors come with nothing but the name of their class. */
+/** Some errors contain only the name of their class. */
 const NAMELESS = /^\w*Error$/;
 
-/** The one place in which the client's errors become ours. What is not known to have failed is LOG_UNREACHABLE. */
+/**
+ * The one place where client errors become errors of the relay. A failure with an unknown result is LOG_UNREACHABLE.
+ */
 export function logError(address: KurrentDbAddress, doing: string, error: unknown): RelayError {
   if (isRelayError(error)) return error;
   const { type, code } = (error ?? {}) as ClientError;
   const kind = typeof type === "string" ? type : "";
   const said = reasonOf(error);
-  const text = safe(address, REASONS[kind] ?? (said === "" || NAMELESS.test(said) ? kind || "no answer" : said));
+  const text = safe(address, REASONS[kind] ?? (said === "" || NAMELESS.test(said) ? kind || "no response" : said));
   const what = `${doing} at ${address.shown}: ${text}.`;
-  // What quotes a secret is no cause either.
+  // An error that quotes a secret must not become a cause either: causes are logged.
   const options = safe(address, said) === said ? { cause: error } : {};
   if (Object.hasOwn(CODES, kind)) return new RelayError(CODES[kind as keyof typeof CODES], what, options);
   if (code === INVALID_ARGUMENT && INVALID_POSITION.test(text)) return new RelayError("LOG_LOST", what, options);
   return new RelayError("LOG_UNREACHABLE", what, options);
 }
 
-/** The server is away, or does not answer. */
+/** The server is down or does not respond. */
 export function isTransient(error: unknown): boolean {
   const { type, code } = (error ?? {}) as ClientError;
   return type === "unavailable" || type === "deadline-exceeded" || type === "cancelled" || code === UNAVAILABLE;
 }
 
-/** Definite answers. */
+/** The server gave a definite answer. */
 export function isKnownKind(error: unknown): boolean {
   const { type } = (error ?? {}) as ClientError;
   return isRelayError(error) || (typeof type === "string" && type !== "unknown" && type !== "access-denied");
 }
 
+/** The stream does not exist, or no longer. */
 export function isMissingStream(error: unknown): boolean {
   const { type } = (error ?? {}) as ClientError;
   return type === "stream-not-found" || type === "stream-deleted" || type === "stream-tombstoned";

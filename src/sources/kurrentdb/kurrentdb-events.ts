@@ -3,17 +3,20 @@ import type { LoggedEvent, LogItem, NewLoggedEvent } from "../../ports/event-log
 
 type Recorded = Omit<RecordedEvent, "data" | "metadata"> & { readonly data: unknown; readonly metadata: unknown };
 
+/** Converts the client's event. */
 export function loggedEvent(event: Recorded): LoggedEvent {
-  const { id, type, streamId: stream, revision, created } = event;
+  const { id, type, streamId: stream, created } = event;
+  // Until 1.3 the client may give a number.
+  const revision = BigInt(event.revision);
   return { id, type, stream, revision, createdMs: created.getTime(), data: dataOf(event), metadata: metadataOf(event) };
 }
 
-/** The client hands out text that is no JSON as it is, so that bare text counts as none. */
+/** The client returns text that is not JSON as a string, so a bare string counts as no JSON. */
 function dataOf({ isJson, data }: Recorded): unknown {
   return isJson && typeof data !== "string" ? data : undefined;
 }
 
-/** Bytes are what the client could not read as JSON. */
+/** The client returns metadata as bytes when it is not JSON. */
 function metadataOf({ metadata }: Recorded): LoggedEvent["metadata"] {
   if (metadata === undefined) return {};
   const isObject = typeof metadata === "object" && metadata !== null;
@@ -21,6 +24,7 @@ function metadataOf({ metadata }: Recorded): LoggedEvent["metadata"] {
   return metadata as Record<string, unknown>;
 }
 
+/** Converts an event for the client's append. */
 export function newEvent({ id, type, data, metadata }: NewLoggedEvent): JSONEventData {
   return {
     id,
@@ -31,16 +35,20 @@ export function newEvent({ id, type, data, metadata }: NewLoggedEvent): JSONEven
   };
 }
 
-/** An event of `$all`, whose position is where it stands in the whole log. */
+/** An event of `$all`, with its position in the whole log. */
 export function itemOfAll({ event }: Pick<ResolvedEvent, "event">): LogItem | null {
   if (event?.position === undefined) return null;
   return { kind: "event", position: allPosition(event.position), event: loggedEvent(event) };
 }
 
+/** The text form of a position in `$all`. */
 export const allPosition = ({ commit, prepare }: { readonly commit: bigint; readonly prepare: bigint }) =>
   `${commit}/${prepare}`;
 
-/** What a link of a category leads to. Categories end at the first dash, so that one may hold foreign streams. */
+/**
+ * The event that a link of a category points to. Categories end at the first dash, so a category can contain streams of
+ * other prefixes; those are skipped.
+ */
 export function itemOfLink({ event, link }: ResolvedEvent, streamPrefix: string): LogItem | null {
   const shown = link ?? event;
   if (shown === undefined) return null;

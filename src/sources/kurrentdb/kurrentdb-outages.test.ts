@@ -43,7 +43,7 @@ async function answers(): Promise<void> {
 }
 
 for (const how of ["error", "end"] as const) {
-  test(`E1 a subscription that the server drops (${how}) is LOG_UNREACHABLE, and goes on from its place, on a fake server`, async () => {
+  test(`E1 a subscription that the server drops (${how}) is LOG_UNREACHABLE, and resumes from its position, on a fake server`, async () => {
     const prefix = `drop${how}.order.request-`;
     await log.append(`${prefix}a-1`, null, [event("A")]);
     const [follower, other] = [new LogFollower(log, prefix, "beginning"), new LogFollower(log, prefix, "beginning")];

@@ -56,7 +56,7 @@ for (const way of WAYS) {
     assert.equal(await follower.ended, null);
   });
 
-  test(`E5 ${way}: whoever goes on after a position sees what comes behind it, and nothing twice, on a fake server`, async () => {
+  test(`E5 ${way}: a reader that resumes after a position sees what follows, and nothing twice, on a fake server`, async () => {
     const [prefix, log] = [newPrefix(), logs[way]];
     await log.append(
       `${prefix}acme-1`,
@@ -114,7 +114,7 @@ for (const way of WAYS) {
     }
   });
 
-  test(`E1 ${way}: metadata and data that are no JSON are shown as such, and the rest goes on, on a fake server`, async () => {
+  test(`E1 ${way}: metadata and data that are not JSON are shown as such, and the rest continues, on a fake server`, async () => {
     const [prefix, log] = [newPrefix(), logs[way]];
     const stream = `${prefix}acme-1`;
     await server.seed([
@@ -193,7 +193,7 @@ test("E6 a stream that is not there reads as none, on a fake server", async () =
   await logs.all.ping();
 });
 
-test("E9 one process reads 120 contexts side by side, beside one that nobody reads, on a fake server", async () => {
+test("E9 one process reads 120 contexts side by side, beside one that is not read, on a fake server", async () => {
   const [log, prefixes] = [logs.all, Array.from({ length: 120 }, newPrefix)];
   const stuck = newPrefix();
   await server.seed(
@@ -213,7 +213,7 @@ test("E9 one process reads 120 contexts side by side, beside one that nobody rea
   await until("the server has no subscription left", async () => (await server.figures()).subscriptions === 0);
 });
 
-test("E1 whoever reads slowly is sent no more than fits, on a fake server", async () => {
+test("E1 a slow reader is sent no more than fits, on a fake server", async () => {
   const [prefix, log] = [newPrefix(), logs.all];
   const count = 4_000;
   await server.seed(

@@ -1,33 +1,34 @@
 import type { BaseOptions, KurrentDBClient, ResolvedEvent } from "@kurrent/kurrentdb-client";
-import { Turns } from "../../core/turns.ts";
+import { Semaphore } from "../../core/semaphore.ts";
 import type { EventLog, LoggedEvent, LogItem, NewLoggedEvent, Subscription } from "../../ports/event-log.ts";
 import { type KurrentDbAddress, type KurrentDbCredentials, kurrentdbAddress } from "./kurrentdb-address.ts";
 import { KurrentDbClients, loadKurrentDb } from "./kurrentdb-client.ts";
 import { isMissingStream, logError } from "./kurrentdb-errors.ts";
 import { loggedEvent, newEvent } from "./kurrentdb-events.ts";
+import { type KurrentDbWay, readsAll, readsCategory } from "./kurrentdb-streams.ts";
 import { pagesOf } from "./kurrentdb-subscription.ts";
-import { allWay, categoryWay, type KurrentDbWay } from "./kurrentdb-ways.ts";
 
+/** Options of `kurrentdbLog`. */
 export interface KurrentDbLogOptions {
   /** `kurrentdb://host:2113?tls=false`, or with the former name `esdb://`. */
   readonly url: string;
-  /** How requests are found: `all` needs the right to read `$all`, `category` a running projection. Default: all. */
+  /** How to read requests: `all` needs the right to read `$all`, `category` a running projection. Default: all. */
   readonly way?: KurrentDbWay;
   /** Instead of those in the address. */
   readonly credentials?: KurrentDbCredentials;
-  /** How long an answer may take before it counts as none. Default: 10,000. */
+  /** How long to wait for a response. Default: 10,000. */
   readonly requestTimeoutMs?: number;
 }
 
 /**
- * More than 15 at once could make the client wait for its connection, and if that breaks meanwhile, it ends the process
- * by a rejection that nobody can catch.
+ * More than 15 at once can make the client wait for its connection. If that connection breaks meanwhile, the client
+ * ends the process with a rejection that no caller can catch.
  */
 const APPENDS_MAX = 8;
 const PING_STREAM = "outbox-relay.ping";
 const NEVER = new AbortController().signal;
 
-/** Requests as they stand in KurrentDB. Connects when it is first asked for something. Throws CONFIG_INVALID. */
+/** Requests stored in KurrentDB. It connects at the first use. Throws CONFIG_INVALID. */
 export function kurrentdbLog(options: KurrentDbLogOptions): EventLog {
   return new KurrentDbLog(options);
 }
@@ -37,7 +38,7 @@ class KurrentDbLog implements EventLog {
   readonly #requestTimeoutMs: number;
   readonly #address: KurrentDbAddress;
   readonly #clients: KurrentDbClients;
-  readonly #appends = new Turns(APPENDS_MAX);
+  readonly #appends = new Semaphore(APPENDS_MAX);
   readonly #closing = new AbortController();
   readonly #readOptions: BaseOptions;
 
@@ -46,7 +47,7 @@ class KurrentDbLog implements EventLog {
     this.#requestTimeoutMs = requestTimeoutMs;
     this.#address = kurrentdbAddress(url, credentials);
     this.#clients = new KurrentDbClients(this.#address);
-    // A follower may not have yet what was acknowledged.
+    // A follower may not have received an acknowledged event yet.
     const { credentials: used } = this.#address;
     this.#readOptions = { requiresLeader: true, ...(used === null ? {} : { credentials: used }) };
   }
@@ -55,14 +56,16 @@ class KurrentDbLog implements EventLog {
     const { from, pageMax, streamPrefix } = subscription;
     const doing = `The subscription to ${streamPrefix}`;
     const module = await loadKurrentDb();
-    const { checkPlace, endOf, open } = this.#way === "all" ? allWay(module) : categoryWay(module);
+    const { checkPosition, endOf, open } = this.#way === "all" ? readsAll(module) : readsCategory(module);
     const signal = AbortSignal.any([subscription.signal, this.#closing.signal]);
     try {
-      if (typeof from !== "string") await this.#read(doing, (client, read) => checkPlace(client, subscription, read));
+      if (typeof from !== "string")
+        await this.#read(doing, (client, read) => checkPosition(client, subscription, read));
       const isNow = from === "now";
       const end = isNow ? await this.#read(doing, (client, read) => endOf(client, subscription, read)) : "";
       if (signal.aborted) return;
-      // At once: whoever ends before the server has told a place would begin behind what comes meanwhile.
+      // Report the position at once: a reader that stops before the server reports one would resume after the events
+      // that arrive meanwhile.
       if (isNow) yield [{ kind: "passed", position: end }];
       const { client, release } = await this.#clients.forSubscription();
       try {
@@ -92,7 +95,7 @@ class KurrentDbLog implements EventLog {
 
   async append(stream: string, last: bigint | null, events: readonly NewLoggedEvent[]): Promise<bigint> {
     const { NO_STREAM } = await loadKurrentDb();
-    await this.#appends.take(NEVER);
+    await this.#appends.acquire(NEVER);
     try {
       return await this.#command(`Appending to ${stream}`, async (client) => {
         const streamState = last ?? NO_STREAM;
@@ -100,7 +103,7 @@ class KurrentDbLog implements EventLog {
         return nextExpectedRevision;
       });
     } finally {
-      this.#appends.giveBack();
+      this.#appends.release();
     }
   }
 
@@ -142,10 +145,10 @@ async function eventsOf(read: AsyncIterable<ResolvedEvent>): Promise<LoggedEvent
   return events;
 }
 
-/** A server that froze answers nothing, and the client waits for it. */
+/** Limits the wait: the client itself waits forever for a frozen server. */
 async function within<T>(msMax: number, answer: Promise<T>): Promise<T> {
   const { promise: silence, reject } = Promise.withResolvers<never>();
-  const error = Object.assign(new Error(`no answer within ${msMax} ms`), { type: "deadline-exceeded" });
+  const error = Object.assign(new Error(`no response within ${msMax} ms`), { type: "deadline-exceeded" });
   const timer = setTimeout(() => reject(error), msMax);
   try {
     return await Promise.race([answer, silence]);

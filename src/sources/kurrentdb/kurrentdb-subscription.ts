@@ -4,16 +4,17 @@ import type { LogItem } from "../../ports/event-log.ts";
 
 type Source = AllStreamSubscription | StreamSubscription;
 
+/** What `pagesOf` reads from. */
 export interface Pages {
   readonly source: Source;
   readonly pageMax: number;
   readonly signal: AbortSignal;
   readonly confirmMsMax: number;
-  /** Null for what says nothing. */
+  /** Returns null for a message that carries nothing. */
   readonly itemOf: (resolved: ResolvedEvent) => LogItem | null;
 }
 
-/** What came in beside the events; it is put in line with them, since only their order makes it true. */
+/** A notification of the server. It is queued with the events, because it is true only at its position among them. */
 class Mark {
   readonly item: LogItem | "fell behind";
 
@@ -22,11 +23,12 @@ class Mark {
   }
 }
 
+/** Queues notifications behind the events received so far. */
 export function mark(source: Source, ...items: readonly (LogItem | "fell behind")[]): void {
   for (const item of items) source.push(new Mark(item));
 }
 
-/** Whatever is there, at most a page of it, as soon as there is something. */
+/** Yields what has arrived, at most a page, as soon as there is something. */
 export async function* pagesOf(pages: Pages): AsyncGenerator<LogItem[]> {
   const { source, signal, confirmMsMax } = pages;
   const watch = new Watch(source, signal, confirmMsMax);
@@ -39,7 +41,7 @@ export async function* pagesOf(pages: Pages): AsyncGenerator<LogItem[]> {
       else if (watch.error !== null) throw watch.error;
       else {
         await watch.change();
-        // What came in the same packet is in line only after this turn.
+        // Events of the same packet are queued only after this turn of the event loop.
         await turn();
       }
     }
@@ -49,9 +51,9 @@ export async function* pagesOf(pages: Pages): AsyncGenerator<LogItem[]> {
   }
 }
 
-/** What waits in it is let go: a call that nobody reads would never end. */
+/** Discards what is queued: a call that is not read would never end. */
 async function cancel(source: Source): Promise<void> {
-  // It rejects when there was no connection to begin with.
+  // It rejects when there was never a connection.
   await source.unsubscribe().catch(() => {});
   source.resume();
 }
@@ -61,7 +63,7 @@ function nextPage({ source, pageMax, itemOf }: Pages, state: { isLive: boolean }
   while (page.length < pageMax) {
     const read = source.read() as ResolvedEvent | Mark | null;
     if (read === null) {
-      // The server says it once; from then on it is true whenever all that came has been taken.
+      // The server reports it once; from then on it is true whenever everything received has been read.
       if (state.isLive && page.length > 0 && page.at(-1)?.kind !== "caught up") page.push({ kind: "caught up" });
       break;
     }
@@ -73,13 +75,13 @@ function nextPage({ source, pageMax, itemOf }: Pages, state: { isLive: boolean }
   return page;
 }
 
-/** Of several places in a row that were merely passed, the last one says it all. */
+/** Of several skipped positions in a row, only the last one matters. */
 function add(page: LogItem[], item: LogItem): void {
   if (item.kind === "passed" && page.at(-1)?.kind === "passed") page.pop();
   page.push(item);
 }
 
-/** Notices what becomes of the subscription; an error is kept until what came before it was taken. */
+/** Watches the subscription. An error is kept until everything received before it has been read. */
 class Watch {
   error: unknown = null;
   readonly #source: Source;
@@ -92,18 +94,18 @@ class Watch {
     this.#source = source;
     this.#signal = signal;
     this.#timer = setTimeout(() => {
-      this.#fail(new Error(`no answer within ${confirmMsMax} ms`));
+      this.#fail(new Error(`no response within ${confirmMsMax} ms`));
     }, confirmMsMax);
     source.on("confirmation", () => clearTimeout(this.#timer));
     source.on("readable", this.#notice);
-    // This one stays for good: an error that nobody listens to would end the process.
+    // This listener is never removed: an `error` event without a listener would end the process.
     source.on("error", (error) => this.#fail(error));
     source.on("end", () => this.#fail(new Error("the server ended the subscription")));
     source.on("close", () => this.#fail(new Error("the subscription was closed")));
     signal.addEventListener("abort", this.#abort);
   }
 
-  /** Resolves at once when something has changed since it was last asked. */
+  /** Resolves at once when something has changed since the last call. */
   async change(): Promise<void> {
     if (!this.#changed) {
       await new Promise<void>((resolve) => {
@@ -124,7 +126,7 @@ class Watch {
     this.#wake();
   };
 
-  /** Not left to the reader, who may never ask again. */
+  /** Cancels at once: the reader may never call again. */
   readonly #abort = () => {
     this.#notice();
     void cancel(this.#source);

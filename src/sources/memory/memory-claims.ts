@@ -11,8 +11,8 @@ interface ClaimsContext {
   isMine(row: EventRow): boolean;
 }
 
-/** The answer to a claim may be on its way to its owner for long. */
-const STRAY_MS_MIN = 10_000;
+/** The response to a claim can take this long to reach its owner. Younger claims are never treated as forgotten. */
+const FORGOTTEN_MS_MIN = 10_000;
 
 /** Claims that live in the row: `lockedBy` and `lockedAtMs` are set exactly while the state is DELIVERING. */
 export class MemoryClaims implements DurableClaims {
@@ -24,7 +24,7 @@ export class MemoryClaims implements DurableClaims {
     this.leaseMs = context.database.claimLeaseMs;
   }
 
-  /** Claims the row as it is now; null when it is no longer free, or not yet. */
+  /** Claims the row in its current state; null when it is no longer free or not available yet. */
   claim(id: string, owner: string): EventRow | null {
     const { tables } = this.#context.database;
     const row = tables.open.get(id);
@@ -37,6 +37,7 @@ export class MemoryClaims implements DurableClaims {
     return claimed;
   }
 
+  /** Releases claims of this owner that it never sent. */
   handBack(ids: readonly string[], owner: string): void {
     const { database } = this.#context;
     for (const id of ids) {
@@ -45,7 +46,7 @@ export class MemoryClaims implements DurableClaims {
     }
   }
 
-  /** Frees what the former owner of the lane had claimed; if it died, counts an attempt on what it had sent. */
+  /** Frees the claims of the lane's former owner. If that owner died, counts an attempt for each event it had sent. */
   freeLane({ lane, sending }: LaneRow, owner: string, died: boolean): void {
     const { database, laneOf, isMine, spec } = this.#context;
     const sent = new Set(died ? sending : []);
@@ -63,26 +64,30 @@ export class MemoryClaims implements DurableClaims {
       for (const id of ids) {
         const row = tables.open.get(id);
         const isOurs = row?.lockedBy === owner;
-        // Young claims need no write.
+        // A claim younger than an eighth of the lease needs no write.
         if (isOurs && row.lockedAtMs! < lockedAtMs - this.leaseMs / 8)
           tables.put(tables.open, id, { ...row, lockedAtMs });
       }
     });
-    this.#giveBackStrays(owner, new Set(ids), lockedAtMs - Math.max(this.leaseMs, STRAY_MS_MIN));
+    this.#releaseForgotten(owner, new Set(ids), lockedAtMs - Math.max(this.leaseMs, FORGOTTEN_MS_MIN));
   }
 
-  #giveBackStrays(owner: string, known: ReadonlySet<string>, beforeMs: number): void {
+  /**
+   * Releases claims under our name that the instance does not know, for example because the response to the claim was
+   * lost.
+   */
+  #releaseForgotten(owner: string, known: ReadonlySet<string>, beforeMs: number): void {
     const { database, isMine } = this.#context;
     for (const row of [...database.tables.open.values()]) {
-      const isStray = row.lockedBy === owner && !known.has(row.id) && isMine(row);
-      if (isStray && (row.lockedAtMs ?? 0) < beforeMs) database.reopen(row);
+      const isForgotten = row.lockedBy === owner && !known.has(row.id) && isMine(row);
+      if (isForgotten && (row.lockedAtMs ?? 0) < beforeMs) database.reopen(row);
     }
   }
 
   async reapStale(rows: number): Promise<{ readonly freed: number; readonly dead: number }> {
     const { database, isMine } = this.#context;
     const nowMs = database.nowMs();
-    // What a dead instance of ours had is freed with its lane, where it is known what it had sent.
+    // A dead instance's claims on our lanes are freed with the lane, where it is known which events it had sent.
     const owners = new Set([...this.#context.pipeline().lanes.values()].map(({ owner }) => owner));
     const stale = [...database.tables.open.values()].filter(
       (row) =>
@@ -98,7 +103,7 @@ export class MemoryClaims implements DurableClaims {
     return { freed: taken.length - dead, dead };
   }
 
-  /** True when this was its last attempt. The row knows no policy, so its death parks nobody. */
+  /** Returns true when this was the last attempt. The row knows no parking policy, so its death parks no key. */
   #reap(row: EventRow): boolean {
     const { database, spec } = this.#context;
     const attempts = row.attempts + 1;
@@ -112,7 +117,7 @@ export class MemoryClaims implements DurableClaims {
     const hold = deadHold(row, this.#context.laneOf(row), attempts, holds.get(row.id));
     const errors = [...hold.errors, { attempt: attempts, reason, atMs: database.nowMs() }];
     tables.put(holds, row.id, { ...hold, errors });
-    database.bury(spec.name, row, { ...hold, errors });
+    database.writeDeadLetter(spec.name, row, { ...hold, errors });
     return true;
   }
 }
@@ -123,6 +128,7 @@ function deadHold(row: EventRow, lane: number, attempts: number, before: HoldRow
   return { id, key, lane, state: "dead", parks: false, attempts, crashes, dueAtMs: null, errors };
 }
 
+/** Whether the grant still names the lane's owner, epoch and timeline. Every write of progress checks this first. */
 export function holdsGrant(pipeline: PipelineTables, grant: Grant, timeline: string): boolean {
   const lane = pipeline.lanes.get(grant.lane);
   return lane?.owner === grant.owner && lane.epoch === grant.epoch && (grant.timeline ?? timeline) === timeline;

@@ -3,6 +3,7 @@ import type { Headers } from "../../core/event.ts";
 import type { Pause } from "../../ports/queue-store.ts";
 import { type DeadLetter, type EventRow, type HoldRow, MemoryTables } from "./memory-tables.ts";
 
+/** How a `MemoryDatabase` behaves. */
 export interface MemoryDatabaseOptions {
   /** Its wall time is the database's time. */
   clock?: Clock;
@@ -10,10 +11,11 @@ export interface MemoryDatabaseOptions {
   durableClaims?: boolean;
   /** How long a durable claim lasts without being refreshed. */
   claimLeaseMs?: number;
-  /** So many of the last commits can be forgotten again. */
+  /** How many of the last commits `forget` can undo, to simulate a failover. */
   commitsKept?: number;
 }
 
+/** An event to insert; only id and type are required. */
 export interface NewEvent {
   readonly id: string;
   readonly type: string;
@@ -22,7 +24,7 @@ export interface NewEvent {
   readonly headers?: Headers;
   readonly correlationId?: string | null;
   readonly createdAt?: string | null;
-  /** Makes a row that is no proper event; the text says why. */
+  /** Makes the row unreadable as an event; the text is the reason. */
   readonly unreadable?: string;
 }
 
@@ -31,7 +33,7 @@ const CLAIM_LEASE_MS = 180_000;
 let databases = 0;
 
 /**
- * The state that several sources, each in the role of a process, may share. Rows keep the order in which they were
+ * The state that several sources can share, each in the role of one process. Rows keep the order in which they were
  * written. Every method is one transaction and takes effect before it returns.
  */
 export class MemoryDatabase {
@@ -40,6 +42,8 @@ export class MemoryDatabase {
   readonly durableClaims: boolean;
   readonly claimLeaseMs: number;
   readonly #clock: Clock;
+  /** Rows that do not let themselves be marked, as under a trigger that undoes the update. Settable, for tests. */
+  refusesMark: (id: string) => boolean = () => false;
   #sequence = 0;
   #claims = 0;
 
@@ -52,23 +56,24 @@ export class MemoryDatabase {
     this.tables = new MemoryTables(options.commitsKept ?? 0);
   }
 
+  /** The database's clock. Leases and claims compare only this time, never that of a process. */
   nowMs(): number {
     return Math.floor(this.#clock.wallMs());
   }
 
-  /** Takes a place in the order of writing for a transaction that commits later. */
+  /** Reserves a position in the order of writing for a transaction that commits later. */
   reserve(): number {
     this.#sequence += 1;
     return this.#sequence;
   }
 
-  /** Rises with every claim, also after commits were forgotten. */
+  /** Rises with every claim and never falls, even when commits are forgotten. */
   nextClaim(): number {
     this.#claims += 1;
     return this.#claims;
   }
 
-  /** Writes one transaction's events. Returns the ids that were new; others change nothing. */
+  /** Inserts one transaction's events. Returns the ids that were new; an existing id changes nothing. */
   insert(events: readonly NewEvent[], sequences?: readonly number[]): string[] {
     return this.tables.commit(() => {
       const inserted: string[] = [];
@@ -82,11 +87,12 @@ export class MemoryDatabase {
     });
   }
 
+  /** The row in any state. */
   row(id: string): EventRow | undefined {
     return this.tables.open.get(id) ?? this.tables.closed.get(id);
   }
 
-  /** Deletes the row, whatever its state, as an application or a person would. */
+  /** Deletes the row in any state, as an application or an operator might. */
   delete(id: string): boolean {
     return this.tables.commit(() => {
       this.tables.delete(this.tables.deadLetters, id);
@@ -94,7 +100,7 @@ export class MemoryDatabase {
     });
   }
 
-  /** Marks the row as delivered by somebody else. */
+  /** Marks the row as delivered, as another relay might. */
   mark(id: string): boolean {
     const row = this.row(id);
     if (row === undefined || row.state === "DELIVERED") return false;
@@ -105,7 +111,10 @@ export class MemoryDatabase {
     return true;
   }
 
-  /** Puts a delivered or dead event back. The owner of its lane notices at its next review of holds, or run. */
+  /**
+   * Makes a delivered or dead event pending again. The lane's owner notices at its next review of holds or its next
+   * run.
+   */
   replay(id: string): boolean {
     const row = this.tables.closed.get(id);
     if (row === undefined) return false;
@@ -117,7 +126,7 @@ export class MemoryDatabase {
     return true;
   }
 
-  /** Stops a pipeline, as a person does; null lets it go on. */
+  /** Pauses a pipeline; null resumes it. */
   pause(pipeline: string, pause: Pause | null): void {
     this.tables.commit(() => {
       if (pause === null) this.tables.delete(this.tables.pauses, pipeline);
@@ -125,7 +134,7 @@ export class MemoryDatabase {
     });
   }
 
-  /** Limits a pipeline to so many events a second for each instance; null lets it go as fast as it can. */
+  /** Limits a pipeline to this many events per second and instance; null removes the limit. */
   limit(pipeline: string, perSecond: number | null): void {
     this.tables.commit(() => {
       if (perSecond === null) this.tables.delete(this.tables.limits, pipeline);
@@ -133,6 +142,10 @@ export class MemoryDatabase {
     });
   }
 
+  /**
+   * Makes the row pending and frees its claim. The first claim's number is kept, so that the row returns to its old
+   * position.
+   */
   reopen(row: EventRow): void {
     this.tables.commit(() =>
       this.tables.put(this.tables.open, row.id, {
@@ -144,6 +157,7 @@ export class MemoryDatabase {
     );
   }
 
+  /** Moves the row to its final state. */
   close(row: EventRow, state: "DELIVERED" | "DEAD"): void {
     this.tables.commit(() => {
       const deliveredAtMs = state === "DELIVERED" ? this.nowMs() : null;
@@ -152,7 +166,8 @@ export class MemoryDatabase {
     });
   }
 
-  bury(pipeline: string, row: EventRow, hold: HoldRow): void {
+  /** Moves the row to DEAD and keeps a copy as a dead letter. */
+  writeDeadLetter(pipeline: string, row: EventRow, hold: HoldRow): void {
     this.tables.commit(() => {
       this.close({ ...row, attempts: hold.attempts }, "DEAD");
       const { attempts, parks, errors } = hold;

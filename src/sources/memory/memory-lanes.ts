@@ -1,7 +1,7 @@
 import type { OutboxEvent } from "../../core/event.ts";
 import type { FieldRule, TypeFilter } from "../../ports/queue-store.ts";
 
-/** FNV-1a: stable over processes and restarts, which is all that a lane asks of it. */
+/** FNV-1a. A lane's hash must be stable across processes and restarts, and nothing more. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
@@ -10,14 +10,14 @@ function hashOf(text: string): number {
   return hash >>> 0;
 }
 
-/** Events without a key have no order, so their id spreads them. */
+/** Events with one key share a lane. Events without a key have no order, so their ids spread them over all lanes. */
 export function laneOf(event: { readonly id: string; readonly key: string | null }, lanes: number): number {
   return hashOf(event.key ?? event.id) % lanes;
 }
 
 type Ruled = Pick<OutboxEvent, "type" | "key" | "correlationId" | "headers">;
 
-/** Whether the first rule that matches says so. */
+/** Applies the first matching rule; an event that matches none is not ours. */
 export function typeMatcher(filter: TypeFilter): (event: Ruled) => boolean {
   if (filter === null) return () => true;
   const rules = filter.map(({ mine, pattern, when = [] }) => ({

@@ -3,6 +3,7 @@ import type { Joining, Membership } from "../../ports/membership.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
 import type { InstanceRow } from "./memory-tables.ts";
 
+/** Leases of instances in a `MemoryDatabase`. */
 export class MemoryMembership implements Membership {
   readonly databaseId: string;
   readonly #database: MemoryDatabase;
@@ -45,7 +46,10 @@ export class MemoryMembership implements Membership {
   }
 }
 
-/** No renewal can have written an expiry two leases away: then the clock has stepped back since, and it never ends. */
+/**
+ * A renewal never writes an expiry more than one lease ahead. An expiry beyond two leases means the clock stepped back,
+ * and the lease would never end: the instance counts as dead.
+ */
 export function isAlive(instance: InstanceRow | undefined, nowMs: number): boolean {
   if (instance === undefined) return false;
   return instance.aliveUntilMs > nowMs && instance.aliveUntilMs <= nowMs + 2 * instance.leaseMs;

@@ -2,12 +2,14 @@ import { eventBytes, TEXT_BYTES_MAX, tooLarge } from "../../core/event-size.ts";
 import type { ClaimedEvent, LaneState, PipelineSpec, Run } from "../../ports/queue-store.ts";
 import type { EventRow } from "./memory-tables.ts";
 
-/** Shows the rows of its snapshot. `claim` leaves out those that are not free any more where claims are durable. */
+/** Pages through the rows of its snapshot. With durable claims, `claim` drops rows that are no longer free. */
 export class MemoryRun implements Run {
   readonly lanes: readonly LaneState[];
   #rows: readonly EventRow[];
   #position = 0;
-  /** There was no room for these in their lanes. */
+  /**
+   * Rows skipped because their lane had no room. They come first on the next page, which keeps the order within a key.
+   */
   #passedOver: EventRow[] = [];
   readonly #laneOf: (row: EventRow) => number;
   readonly #claim: (page: readonly EventRow[]) => readonly ClaimedEvent[];
@@ -29,6 +31,8 @@ export class MemoryRun implements Run {
     const room = new Room(rows, bytes, rooms);
     for (;;) {
       const page = this.#page(room.copy());
+      // `claim` may drop rows. An empty page would end the run, so it reads on until something is claimed or nothing is
+      // left.
       if (page.length === 0) return claimed;
       for (const event of this.#claim(page)) {
         claimed.push(event);
@@ -60,7 +64,7 @@ export class MemoryRun implements Run {
   }
 }
 
-/** What a page may still hold. */
+/** Rows and bytes that a page can still take. */
 class Room {
   #rows: number;
   #bytes: number;
@@ -91,7 +95,7 @@ class Room {
   }
 }
 
-/** A row that is no proper event is shown without what makes it improper: the engine buries it with the reason. */
+/** A row that is not a valid event is returned without its invalid part; the engine turns it into a dead letter. */
 export function claimedEvent(row: EventRow, lane: number, failures: number, spec: PipelineSpec): ClaimedEvent {
   const { id, type, correlationId, createdAt } = row;
   const fault = faultOf(row, spec);

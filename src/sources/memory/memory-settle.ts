@@ -1,11 +1,13 @@
+import type { Unmarked } from "../../core/hold.ts";
 import type { DeadLetterNote, Failure, Settlement } from "../../ports/queue-store.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
 import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
 
-/** One settle's writes, inside the transaction of the caller, who has checked the fence. */
+/** The writes of one settle. The caller has opened the transaction and checked the fence. */
 export class SettleWriter {
   readonly missing: string[] = [];
   readonly dead: DeadLetterNote[] = [];
+  readonly unmarked = new Map<string, Unmarked>();
   readonly #database: MemoryDatabase;
   readonly #pipeline: PipelineTables;
   readonly #settlement: Settlement;
@@ -20,17 +22,19 @@ export class SettleWriter {
     const { tables } = this.#database;
     const { delivered, failed, ledger, suspects, releasedHolds } = this.#settlement;
     for (const id of delivered) {
-      if (ledger !== "heal") this.#ifOurs(id, (row) => this.#database.close(row, "DELIVERED"));
-      // Also what died with the owner who had delivered it.
+      const row = tables.open.get(id);
+      if (row !== undefined && this.#database.refusesMark(id)) this.#holdUnmarked(row);
+      else if (ledger !== "heal") this.#ifOurs(id, (row) => this.#database.close(row, "DELIVERED"));
+      // The ledger proves the delivery, so this also corrects an event that died with the owner who delivered it.
       else if (!this.#database.mark(id)) this.missing.push(id);
     }
     for (const failure of failed) this.#ifOurs(failure.id, (row) => this.#fail(row, failure));
     for (const { id, key } of suspects) this.#ifOurs(id, () => this.#suspect(id, key));
-    for (const id of releasedHolds) tables.delete(this.#pipeline.holds, id);
+    for (const id of releasedHolds) if (!this.unmarked.has(id)) tables.delete(this.#pipeline.holds, id);
     this.#raiseBatch();
   }
 
-  /** A pending row counts as well: crash poison is buried without being claimed again. */
+  /** A pending row is accepted too: an event that repeatedly crashed the relay becomes dead without another claim. */
   #ifOurs(id: string, write: (row: EventRow) => void): void {
     const row = this.#database.tables.open.get(id);
     const isOurs = row?.state === "PENDING" || row?.lockedBy === this.#settlement.grant.owner;
@@ -38,17 +42,23 @@ export class SettleWriter {
     else this.missing.push(id);
   }
 
+  /** The event was delivered: the hold keeps everyone from sending it again. */
+  #holdUnmarked({ id, key }: EventRow): void {
+    this.#put({ ...this.#holdOf(id, key), state: "dead", parks: false, dueAtMs: null, unmarked: "refused" });
+    this.unmarked.set(id, "refused");
+  }
+
   #fail(row: EventRow, failure: Failure): void {
     const nowMs = this.#database.nowMs();
     const { id, key, attempts, reason, next } = failure;
     const found = this.#holdOf(id, key);
-    // A suspect that failed has ended nobody: its last crash was none.
+    // A failed suspect crashed no process, so its last crash does not count.
     const before = { ...found, crashes: found.crashes - (found.state === "suspect" ? 1 : 0) };
     const errors = [...before.errors, { attempt: attempts, reason, atMs: nowMs }];
     if (next.kind === "dead") {
       const hold: HoldRow = { ...before, state: "dead", parks: next.parks, attempts, dueAtMs: null, errors };
       this.#put(hold);
-      this.#database.bury(this.#pipeline.name, row, hold);
+      this.#database.writeDeadLetter(this.#pipeline.name, row, hold);
       this.dead.push(noteOf(row, hold));
       return;
     }
@@ -73,7 +83,7 @@ export class SettleWriter {
     this.#database.tables.put(this.#pipeline.holds, hold.id, hold);
   }
 
-  /** A settle that only announces suspects proves nothing yet, so it does not make the lane trustworthy again. */
+  /** A settle that only announces suspects proves no delivery, so it does not lower the lane's crash count. */
   #raiseBatch(): void {
     const { grant, batch, delivered, ledger, previousBatch, sending } = this.#settlement;
     const lane = this.#pipeline.lanes.get(grant.lane)!;
@@ -90,7 +100,7 @@ export class SettleWriter {
 }
 
 function noteOf({ id, type, correlationId }: EventRow, { errors }: HoldRow): DeadLetterNote {
-  const told = errors.map(({ atMs, attempt, reason }) => ({ at: new Date(atMs).toISOString(), attempt, reason }));
-  const [first, last] = [told[0]?.at ?? "", told.at(-1)?.at ?? ""];
-  return { id, type, correlationId, firstFailedAt: first, lastFailedAt: last, errors: told };
+  const attempts = errors.map(({ atMs, attempt, reason }) => ({ at: new Date(atMs).toISOString(), attempt, reason }));
+  const [first, last] = [attempts[0]?.at ?? "", attempts.at(-1)?.at ?? ""];
+  return { id, type, correlationId, firstFailedAt: first, lastFailedAt: last, errors: attempts };
 }

@@ -174,7 +174,7 @@ describe("memory source", () => {
     assert.ok(grant.epoch < second!.grant.epoch && second!.grant.epoch < third!.grant.epoch);
   });
 
-  it("tells what is missing when a row vanished in flight", async () => {
+  it("reports what is missing when a row was deleted in flight", async () => {
     const { source, store, grant } = await setUp();
     source.insert(event("1"), event("2"));
     source.database.delete("1");
@@ -204,7 +204,7 @@ describe("memory source with durable claims", () => {
     assert.equal(source.pending()[0]?.attempts, 0);
   });
 
-  it("counts an attempt when the owner died after it had sent the event, and a stranger's last one kills", async () => {
+  it("counts an attempt when the owner died after it had sent the event, and the last attempt of another relay makes it dead", async () => {
     const { clock, source, store, grant } = await setUp(true);
     source.insert(event("1"));
     await (await store.begin({ grants: [grant], ...readAll })).next(10, BYTES);

@@ -4,28 +4,30 @@ import { MemoryMembership } from "./memory-membership.ts";
 import { MemoryStore } from "./memory-store.ts";
 import type { DeadLetter, EventRow, HoldRow } from "./memory-tables.ts";
 
+/** Options of `memorySource`. */
 export interface MemorySourceOptions extends MemoryDatabaseOptions {
   name?: string;
-  /** Share one to let several relays, as several processes, work on the same events. */
+  /** Share one to let several relays, in the role of several processes, work on the same events. */
   database?: MemoryDatabase;
 }
 
-/** Events that wait in this process: for tests, for demos, and the model that the simulator runs the engine on. */
+/** A source whose events live in this process: for tests, demos, and as the simulator's model of a database. */
 export interface MemorySource extends QueueSource {
   readonly database: MemoryDatabase;
-  /** Writes the events in one transaction; an id that is there already changes nothing. Returns the new ids. */
+  /** Inserts the events in one transaction; an existing id changes nothing. Returns the new ids. */
   insert(...events: readonly NewEvent[]): string[];
-  /** In the order of writing; includes what is being delivered, held or parked. */
+  /** In the order of writing; includes events that are being delivered, held or parked. */
   pending(): EventRow[];
   delivered(): EventRow[];
   holds(): HoldRow[];
   deadLetters(): DeadLetter[];
   /** Puts a dead or delivered event back. */
   replay(id: string): boolean;
-  /** A person's word that whatever a destination's ledger says is to be taken as it is. */
+  /** The operator's decision to accept the current ledger of the destination, whatever it says. */
   adopt(): void;
 }
 
+/** Creates a source in memory. */
 export function memorySource(options: MemorySourceOptions = {}): MemorySource {
   const { name = "memory", database = new MemoryDatabase(options) } = options;
   const { tables } = database;

@@ -27,7 +27,7 @@ import type { EventRow, HoldRow, InstanceRow, LaneRow, PipelineTables } from "./
 
 const UNROUTED_COUNT_MAX = 1_000;
 
-/** Every method takes effect at once, in one piece, before its promise resolves. */
+/** Every method takes effect atomically, before its promise resolves. */
 export class MemoryStore implements QueueStore {
   readonly durableClaims: MemoryClaims | null;
   readonly #database: MemoryDatabase;
@@ -58,7 +58,7 @@ export class MemoryStore implements QueueStore {
     for (let lane = 0; lane < proposed; lane += 1) {
       lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, ledgeredBatch: 0n, crashes: 0, sending: [] });
     }
-    // No transaction: a database that forgets its last commits still has the schema, which was made long before.
+    // Not in a transaction: a failover that loses the last commits still has the schema, which is much older.
     tables.pipelines.set(name, { name, types, lanes, holds: new Map() });
     return { lanes: proposed };
   }
@@ -105,7 +105,7 @@ export class MemoryStore implements QueueStore {
       const lane = pipeline.lanes.get(grant.lane)!;
       this.durableClaims?.freeLane(lane, grant.owner, false);
       tables.put(pipeline.lanes, grant.lane, { ...lane, owner: null, sending: [] });
-      // What was noted as about to be sent has ended nobody.
+      // The events noted as about to be sent crashed no process.
       for (const id of suspects) {
         const hold = pipeline.holds.get(id);
         if (hold?.state !== "suspect") continue;
@@ -125,6 +125,7 @@ export class MemoryStore implements QueueStore {
     const lanes = request.grants.map(({ lane }) => pipeline.lanes.get(lane)).filter((lane) => lane !== undefined);
     const isShown = this.#visibility(request);
     const open = inOrder([...this.#database.tables.open.values()]);
+    // With durable claims, an event waiting for its retry must also keep back the later events of its key.
     const rows = open.filter(this.durableClaims === null ? isShown : this.#behindNobody(isShown));
     return new MemoryRun(
       lanes.map((row) => this.#laneState(row)),
@@ -154,7 +155,7 @@ export class MemoryStore implements QueueStore {
     return { events, gone };
   }
 
-  async lookAt(ids: readonly string[]): Promise<LookedAt> {
+  async readUnsettled(ids: readonly string[]): Promise<LookedAt> {
     const rows = ids
       .map((id) => this.#database.row(id))
       .filter((row) => row !== undefined && row.state !== "DELIVERED") as EventRow[];
@@ -173,7 +174,7 @@ export class MemoryStore implements QueueStore {
       const writer = new SettleWriter(this.#database, pipeline, settlement);
       writer.write();
       this.durableClaims?.handBack(settlement.handedBack, settlement.grant.owner);
-      return { missing: writer.missing, dead: writer.dead };
+      return { missing: writer.missing, dead: writer.dead, unmarked: writer.unmarked };
     });
   }
 
@@ -186,19 +187,26 @@ export class MemoryStore implements QueueStore {
       for (const hold of [...holds.values()].filter(({ lane }) => lane === grant.lane)) {
         const row = this.#database.row(hold.id);
         if (row === undefined || row.state === "DELIVERED") tables.delete(holds, hold.id);
+        else if (hold.unmarked !== undefined) this.#markAgain(hold, row);
         else if (hold.state === "dead" && row.state === "PENDING") {
-          const anew = { attempts: 0, crashes: 0, errors: [], dueAtMs: nowMs };
-          tables.put(holds, hold.id, { ...hold, ...anew, state: "retrying", parks: hold.key !== null });
+          const reset = { attempts: 0, crashes: 0, errors: [], dueAtMs: nowMs };
+          tables.put(holds, hold.id, { ...hold, ...reset, state: "retrying", parks: hold.key !== null });
         }
       }
       return this.#holdsOf(grant.lane);
     });
   }
 
+  #markAgain(hold: HoldRow, row: EventRow): void {
+    if (this.#database.refusesMark(row.id)) return;
+    this.#database.close(row, "DELIVERED");
+    this.#database.tables.delete(this.#pipeline().holds, hold.id);
+  }
+
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
     const living = this.#livingOnes().flatMap((instance) => instance.pipelines.map((name) => ({ name, instance })));
     const takes = living.map(({ name, instance }) => instance.takes?.[name]);
-    if (takes.includes(undefined) || this.#teller(living) !== this.#spec.name) return [];
+    if (takes.includes(undefined) || this.#reporter(living) !== this.#spec.name) return [];
     const matchers = takes.map((filter) => typeMatcher(filter ?? null));
     const counts = new Map<string, number>();
     for (const row of this.#database.tables.open.values()) {
@@ -209,8 +217,8 @@ export class MemoryStore implements QueueStore {
     return [...counts].map(([type, count]) => ({ type, count }));
   }
 
-  /** Of several pipelines the first by name that has an owner of lane 0 tells what nobody takes. */
-  #teller(living: readonly { readonly name: string; readonly instance: InstanceRow }[]): string {
+  /** Of several pipelines, one reports unrouted events: the first by name that has an owner of lane 0. */
+  #reporter(living: readonly { readonly name: string; readonly instance: InstanceRow }[]): string {
     const laneZero = (name: string) => this.#database.tables.pipelines.get(name)?.lanes.get(0)?.owner;
     const named = living.filter(({ name, instance }) => laneZero(name) === instance.id).map(({ name }) => name);
     return named.sort()[0] ?? this.#spec.name;
@@ -223,14 +231,20 @@ export class MemoryStore implements QueueStore {
 
   async backlog(): Promise<Backlog> {
     const holds = [...this.#pipeline().holds.values()].filter(({ state }) => state === "dead");
-    const dead = new Set(holds.map(({ id }) => id));
+    const heldIds = new Set(holds.map(({ id }) => id));
     const parked = new Set(holds.filter(({ parks }) => parks).map(({ key }) => key));
-    const waiting = [...this.#database.tables.open.values()].filter(
-      (row) => this.#isMine(row) && !dead.has(row.id) && (row.key === null || !parked.has(row.key)),
-    );
+    const left = [...this.#database.tables.open.values()].filter((row) => this.#isMine(row) && !heldIds.has(row.id));
+    const waiting = left.filter(({ key }) => key === null || !parked.has(key));
     const times = waiting.flatMap(({ createdAt }) => (createdAt === null ? [] : [Date.parse(createdAt)]));
     const oldestAgeMs = times.length === 0 ? null : Math.max(0, this.#database.nowMs() - Math.min(...times));
-    return { pending: waiting.length, isEstimate: false, oldestAgeMs, dead: dead.size };
+    const behindDead = left.length - waiting.length;
+    return {
+      pending: waiting.length,
+      isEstimate: false,
+      oldestAgeMs,
+      behindDead,
+      dead: holds.filter(({ unmarked }) => unmarked === undefined).length,
+    };
   }
 
   async prune(olderThanMs: number, rows: number): Promise<number> {
@@ -263,6 +277,10 @@ export class MemoryStore implements QueueStore {
     return { lane, owner, epoch, settledBatch, timeline: this.#database.tables.timeline };
   }
 
+  /**
+   * Raises the epoch, so that every later write of the former owner is fenced. The epoch also follows the clock: a
+   * database that lost its last commits must not issue the same epoch twice.
+   */
   #take(row: LaneRow, owner: string): Takeover {
     const { tables } = this.#database;
     const died = row.owner !== null && row.owner !== owner;
@@ -281,7 +299,7 @@ export class MemoryStore implements QueueStore {
     return [...this.#pipeline().holds.values()].filter((hold) => hold.lane === lane).map((hold) => holdOf(hold, nowMs));
   }
 
-  /** What a run over these lanes shows, by the state of this moment. */
+  /** Which rows a run over these lanes shows, decided once by the state at its start. */
   #visibility({ grants, exceptKeys, exceptTypes }: RunRequest): (row: EventRow) => boolean {
     const pipeline = this.#pipeline();
     const lanes = new Set(grants.map(({ lane }) => lane));
@@ -300,7 +318,7 @@ export class MemoryStore implements QueueStore {
       lanes.has(laneOf(row, pipeline.lanes.size));
   }
 
-  /** A row that is not available yet, perhaps because the clock stepped back, holds the later ones of its key back. */
+  /** A row that is not available yet (the clock may have stepped back) keeps back the later events of its key. */
   #behindNobody(isShown: (row: EventRow) => boolean): (row: EventRow) => boolean {
     const nowMs = this.#database.nowMs();
     const waiting = new Set<string>();
@@ -340,13 +358,17 @@ function holdOf({ dueAtMs, errors: _, ...hold }: HoldRow, nowMs: number): Hold {
   return { ...hold, dueInMs: dueAtMs === null ? null : dueAtMs - nowMs };
 }
 
-function byPlace(left: EventRow, right: EventRow): number {
+/**
+ * Rows that were claimed before come first, in the order of their first claim; the others follow in the order of
+ * writing.
+ */
+function byPosition(left: EventRow, right: EventRow): number {
   const [a, b] = [left.formerClaim ?? Number.POSITIVE_INFINITY, right.formerClaim ?? Number.POSITIVE_INFINITY];
   return a === b ? left.sequence - right.sequence : a - b;
 }
 
-/** Commits that came late, replays and lost commits leave the table in another order than that of writing. */
+/** Late commits, replays and lost commits leave the table in an order other than that of writing. */
 function inOrder(rows: EventRow[]): EventRow[] {
-  const isSorted = rows.every((row, index) => index === 0 || byPlace(rows[index - 1]!, row) < 0);
-  return isSorted ? rows : rows.sort(byPlace);
+  const isSorted = rows.every((row, index) => index === 0 || byPosition(rows[index - 1]!, row) < 0);
+  return isSorted ? rows : rows.sort(byPosition);
 }

@@ -3,9 +3,12 @@ import type { Hold } from "../../core/hold.ts";
 import type { EventState } from "../../core/state.ts";
 import type { Pause, TypeFilter } from "../../ports/queue-store.ts";
 
-/** All values in the tables are immutable: a change puts a new object, so a snapshot is a list of references. */
+/**
+ * An event as stored. All values in the tables are immutable: a change puts a new object, so a snapshot is a list of
+ * references.
+ */
 export interface EventRow {
-  /** The order of writing. Commits may come in another one. */
+  /** The order of writing. Commits can happen in another order. */
   readonly sequence: number;
   readonly id: string;
   readonly type: string;
@@ -14,21 +17,22 @@ export interface EventRow {
   readonly headers: Headers;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
-  /** Why this row is no proper event, for tests of that path. */
+  /** Why this row is not a valid event, for tests of that path. */
   readonly unreadable: string | null;
   readonly state: EventState;
-  /** Failures so far; used where claims are durable, else a hold counts them. */
+  /** Failures so far; counted here with durable claims, else in a hold. */
   readonly attempts: number;
   readonly availableAtMs: number;
   readonly lockedBy: string | null;
   readonly lockedAtMs: number | null;
-  /** The number of the claim, while it is claimed durably. */
+  /** The number of the current durable claim. */
   readonly claimNumber: number | null;
-  /** Of the claim from which it was first given back: such rows come before all others, in this order. */
+  /** The number of the first claim that was released. Such rows come before all others, in this order. */
   readonly formerClaim: number | null;
   readonly deliveredAtMs: number | null;
 }
 
+/** One lane of a pipeline: its owner, its fence and its progress. */
 export interface LaneRow {
   readonly lane: number;
   readonly owner: string | null;
@@ -36,7 +40,7 @@ export interface LaneRow {
   readonly settledBatch: bigint;
   readonly ledgeredBatch: bigint;
   readonly crashes: number;
-  /** Claimed events that were sent, or were about to be. */
+  /** Claimed events that were sent or were about to be sent. */
   readonly sending: readonly string[];
 }
 
@@ -46,22 +50,24 @@ interface AttemptError {
   readonly atMs: number;
 }
 
+/** A hold as stored, with the error of every attempt. */
 export interface HoldRow extends Omit<Hold, "dueInMs"> {
   readonly dueAtMs: number | null;
   readonly errors: readonly AttemptError[];
 }
 
+/** A living instance and its lease. */
 export interface InstanceRow {
   readonly id: string;
   readonly name: string;
   readonly leaseMs: number;
   readonly aliveUntilMs: number;
   readonly pipelines: readonly string[];
-  /** By pipeline; undefined when it did not say. */
+  /** The types it reads, by pipeline; undefined when the instance did not report them. */
   readonly takes: Readonly<Record<string, TypeFilter>> | undefined;
 }
 
-/** The copy that a dead event leaves, with the error of every attempt. */
+/** The copy of a dead event, with the error of every attempt. */
 export interface DeadLetter {
   readonly pipeline: string;
   readonly event: EventRow;
@@ -71,6 +77,7 @@ export interface DeadLetter {
   readonly diedAtMs: number;
 }
 
+/** Lanes and holds of one pipeline. */
 export interface PipelineTables {
   readonly name: string;
   readonly types: TypeFilter;
@@ -81,8 +88,8 @@ export interface PipelineTables {
 type Undo = () => void;
 
 /**
- * Maps with transactions: whatever throws leaves no trace, and a database that keeps its last commits can forget them
- * again, as a standby does that was promoted before they reached it.
+ * Maps with transactions. A change that throws leaves no trace. A database that keeps its last commits can also undo
+ * them, like a promoted standby that never received them.
  */
 export class MemoryTables {
   /** PENDING and DELIVERING. */
@@ -105,11 +112,12 @@ export class MemoryTables {
     this.#commitsKept = commitsKept;
   }
 
-  /** Of the database's history; a failover begins another, whether it forgets anything or not. */
+  /** Identifies the line of the database's history. Every failover begins a new one, even if it loses nothing. */
   get timeline(): string {
     return String(this.#failovers);
   }
 
+  /** Runs the change atomically; a nested call joins the outer transaction. */
   commit<Result>(change: () => Result): Result {
     if (this.#transaction !== null) return change();
     const undos: Undo[] = [];
@@ -126,7 +134,7 @@ export class MemoryTables {
     }
   }
 
-  /** Undoes the last commits; returns how many there were to undo. */
+  /** Fails over: undoes the last commits and begins a new timeline. Returns how many commits it undid. */
   forget(commits: number): number {
     this.#failovers += 1;
     const forgotten = this.#commits.splice(Math.max(0, this.#commits.length - commits)).reverse();

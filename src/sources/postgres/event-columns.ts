@@ -3,27 +3,27 @@ import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /**
- * Larger payloads and headers, together, are fetched when their turn comes, so that a page of rows stays small whatever
- * stands in them.
+ * Larger payloads and headers are loaded later, with their page, so that one fetch stays small whatever the rows
+ * contain.
  */
 const INLINE_BYTES_MAX = 16 * 1024;
 
-/** Where each value stands in a row. The columns after `excess` are read only where ties must be broken. */
+/** The columns of a row as `eventColumnsSql` selects them. The columns after `excess` are read only to break ties. */
 export const COLUMN = {
   id: 0,
   lane: 1,
   type: 2,
   key: 3,
   payload: 4,
-  /** Set only when the payload was left out for its size. */
+  /** Set only when the payload was left out because of its size. */
   size: 5,
   correlationId: 6,
   createdAt: 7,
-  /** `+` and the size when they were left out, `!` and the size when they are too large to be loaded. */
+  /** The headers; `+` and the size when they were left out, `!` and the size when they exceed the limit. */
   headers: 8,
   attempts: 9,
   trace: 10,
-  /** What is too large to be loaded, for people; null when nothing is. */
+  /** A readable list of the parts that are too large to load; null when there are none. */
   excess: 11,
   order: 12,
   xmin: 13,
@@ -31,14 +31,16 @@ export const COLUMN = {
   ctid: 15,
 } as const;
 
-/** The hash slice of a row's key; a row without key goes by its id. `collate "C"`: equal means equal bytes. */
+/**
+ * The row's lane: a hash of the key, or of the id where there is no key. `collate "C"` makes equal mean equal bytes.
+ */
 export function laneSql(shape: TableShape, lanes: number): string {
   if (lanes === 1) return "0";
   const hash = `hashtextextended(coalesce(${shape.key}, ${shape.id}::text) collate "C", 0)`;
   return `mod(${hash} & 9223372036854775807, ${lanes})`;
 }
 
-/** The select list that `EventReader` understands. */
+/** The select list that `EventReader` reads. */
 export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMax: number): string {
   const body = shape.payload.kind === "computed" ? "p.body" : shape.payload.body;
   const inlineMax = Math.min(INLINE_BYTES_MAX, payloadBytesMax);
@@ -46,9 +48,7 @@ export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMa
   const columns = [
     shape.idText,
     laneSql(shape, lanes),
-    // To cut it costs more than to look whether that is needed.
-    `case when octet_length(${shape.eventType}) <= ${TEXT_BYTES_MAX} then ${shape.eventType}
-      else left(${shape.eventType}, 100) end`,
+    typeSql(shape),
     shape.unbounded.has("key") ? bounded(shape.key) : shape.keyText,
     `case when ${isInline} then ${body} end`,
     sizeSql(shape, body, isInline),
@@ -65,7 +65,12 @@ export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMa
   return columns.join(", ");
 }
 
-/** The table as `t`, with payload and headers as `p` where only a conversion tells their size. */
+/** The type, cut when it is too long. Checking the length first is cheaper than always cutting. */
+export function typeSql({ eventType }: TableShape): string {
+  return `case when octet_length(${eventType}) <= ${TEXT_BYTES_MAX} then ${eventType} else left(${eventType}, 100) end`;
+}
+
+/** The table as `t`, with payload and headers as `p` where only a conversion shows their size. */
 export function eventFromSql(shape: TableShape, payloadBytesMax: number): string {
   const { kind, column, body } = shape.payload;
   const converted: string[] = [];
@@ -74,11 +79,11 @@ export function eventFromSql(shape: TableShape, payloadBytesMax: number): string
   }
   if (hasHeaders(shape)) converted.push(`${shape.headersText} as headers`);
   if (converted.length === 0) return `${shape.quotedName} t`;
-  // `offset 0` keeps the planner from pulling the conversions up and making them once per mention.
+  // `offset 0` keeps the planner from inlining the conversions, which would run them once per mention.
   return `${shape.quotedName} t cross join lateral (select ${converted.join(", ")} offset 0) p`;
 }
 
-/** The payload and the headers of rows that left them out, as far as they may be loaded. */
+/** The payload and headers of rows that left them out, unless they exceed the limits. */
 export function leftOutColumnsSql(shape: TableShape, payloadBytesMax: number): string {
   const { body } = shape.payload;
   const headers = shape.headersText;
@@ -94,18 +99,20 @@ function sizeOf(text: string): string {
   return isNull(text) ? "0" : `coalesce(octet_length(${text}), 0)`;
 }
 
-function bounded(text: string): string {
+/** The text, or null when it exceeds the limit. */
+export function bounded(text: string): string {
   return isNull(text) ? "null" : `case when octet_length(${text}) <= ${TEXT_BYTES_MAX} then ${text} end`;
 }
 
-function excessSql({ eventType, key, correlationId, traceText, unbounded }: TableShape): string {
+/** A readable list of the parts that are too large to load; null when there are none. */
+export function excessSql({ eventType, key, correlationId, traceText, unbounded }: TableShape): string {
   const texts: [string, string][] = [["type", eventType]];
   if (unbounded.has("key")) texts.push(["key", key]);
   if (unbounded.has("correlation id")) texts.push(["correlation id", correlationId]);
   if (!isNull(traceText)) texts.push(["trace", traceText]);
   const parts = texts.map(([name, text]) => {
-    const told = quoteLiteral(tooLarge(name, "#", TEXT_BYTES_MAX));
-    return `case when octet_length(${text}) > ${TEXT_BYTES_MAX} then replace(${told}, '#', octet_length(${text})::text) end`;
+    const message = quoteLiteral(tooLarge(name, "#", TEXT_BYTES_MAX));
+    return `case when octet_length(${text}) > ${TEXT_BYTES_MAX} then replace(${message}, '#', octet_length(${text})::text) end`;
   });
   const largest = `greatest(${texts.map(([, text]) => `octet_length(${text})`).join(", ")})`;
   return `case when ${largest} > ${TEXT_BYTES_MAX} then concat_ws('; ', ${parts.join(", ")}) end`;

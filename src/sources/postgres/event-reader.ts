@@ -3,7 +3,7 @@ import type { Headers } from "../../core/event.ts";
 import type { ClaimedEvent } from "../../ports/queue-store.ts";
 import type { Row } from "../../postgres/session.ts";
 import { COLUMN } from "./event-columns.ts";
-import { HeadersError, readHeaders } from "./headers.ts";
+import { HeadersError, type NullHeaders, readHeaders } from "./headers.ts";
 
 type Fault = { readonly code: ErrorCode; readonly reason: string };
 
@@ -11,9 +11,12 @@ interface ReaderOptions {
   readonly payloadBytesMax: number;
   readonly headersMax: number;
   readonly isBytea: boolean;
+  /** A row without a payload is not a valid event. */
+  readonly needsPayload?: boolean;
+  readonly nullHeaders?: NullHeaders | undefined;
 }
 
-/** What rows leave out for its size, each null where it is not there or may not be loaded. */
+/** What a row leaves out because of its size; null where it is absent or exceeds the limit. */
 export interface LeftOut {
   readonly payload: string | null;
   readonly headers: string | null;
@@ -23,7 +26,10 @@ const TEXTS = [COLUMN.id, COLUMN.type, COLUMN.key, COLUMN.correlationId, COLUMN.
 const NO_BYTES = Buffer.alloc(0);
 const NO_HEADERS: Headers = Object.freeze({});
 
-/** Turns rows into events. A row that is no proper event becomes one with a fault, never an exception. */
+/**
+ * Turns rows into events. An invalid row becomes an event with a fault, never an exception: one bad row must not stop
+ * its lane.
+ */
 export class EventReader {
   readonly #options: ReaderOptions;
 
@@ -35,7 +41,7 @@ export class EventReader {
     return this.#options.payloadBytesMax;
   }
 
-  /** The size of payload and headers that the row leaves out and that must be loaded; 0 when there is nothing to load. */
+  /** The bytes of payload and headers that the row left out and that must be loaded; 0 for none. */
   bytesToLoad(row: Row): number {
     const size = Number(row[COLUMN.size] ?? 0);
     const headers = row[COLUMN.headers];
@@ -43,7 +49,7 @@ export class EventReader {
     return (size <= this.#options.payloadBytesMax ? size : 0) + headersBytes;
   }
 
-  /** About as many bytes as the event will hold, all of its parts together. */
+  /** Estimates the memory that the event takes with all of its parts. */
   bytesOf(row: Row): number {
     let bytes = this.bytesToLoad(row);
     for (const column of TEXTS) bytes += 2 * (row[column]?.length ?? 0);
@@ -52,7 +58,7 @@ export class EventReader {
     return bytes + (this.#options.isBytea ? text.length >> 1 : text.length);
   }
 
-  /** `loaded` is what the row leaves out; `failures` counts what a hold knows. */
+  /** `loaded` is what the row left out; `failures` is the hold's count. */
   read(row: Row, loaded: LeftOut | null, failures: number | null): ClaimedEvent {
     const text = row[COLUMN.payload] ?? loaded?.payload ?? null;
     let fault = this.#fault(row, text === null);
@@ -61,7 +67,7 @@ export class EventReader {
     const headersText = stored?.startsWith("+") ? loaded?.headers : stored;
     if (headersText != null) {
       try {
-        headers = readHeaders(headersText, this.#options.headersMax);
+        headers = readHeaders(headersText, this.#options.headersMax, this.#options.nullHeaders);
       } catch (error) {
         if (!(error instanceof HeadersError)) throw error;
         fault ??= { code: "EVENT_UNREADABLE", reason: `Row ${row[COLUMN.id]}: ${error.message}` };
@@ -86,8 +92,11 @@ export class EventReader {
 
   #fault(row: Row, isLeftOut: boolean): Fault | null {
     const size = row[COLUMN.size];
+    if (size == null && isLeftOut && this.#options.needsPayload) {
+      return { code: "EVENT_UNREADABLE", reason: `Row ${row[COLUMN.id]} has no payload` };
+    }
     if (size != null && isLeftOut) {
-      const limit = `more than the ${this.#options.payloadBytesMax} that are allowed`;
+      const limit = `the limit is ${this.#options.payloadBytesMax}`;
       return { code: "EVENT_TOO_LARGE", reason: `Row ${row[COLUMN.id]}: the payload has ${size} bytes, ${limit}` };
     }
     const excess = row[COLUMN.excess];
@@ -102,7 +111,7 @@ export class EventReader {
   }
 }
 
-/** From columns of their own. What the headers say themselves wins: nobody gets two of them. */
+/** Adds the trace context from its own columns. A traceparent in the headers wins, so that there are never two. */
 function withTrace(headers: Headers, trace: string): Headers {
   if (Object.hasOwn(headers, "traceparent")) return headers;
   const [traceparent = "", tracestate] = trace.split("\n");
@@ -111,8 +120,9 @@ function withTrace(headers: Headers, trace: string): Headers {
 }
 
 /**
- * `2026-01-10 12:00:00.123456+00` as ISO 8601 with all of its digits; a Date would cut them to milliseconds. A session
- * in UTC prints `+00`, a timestamp without zone nothing. What ISO cannot say (infinity, BC) is null.
+ * Turns `2026-01-10 12:00:00.123456+00` into ISO 8601 with all digits; a Date would cut them to milliseconds. A session
+ * in UTC prints `+00`, a timestamp without time zone prints no zone. Values that ISO cannot express (infinity, BC)
+ * become null.
  */
 export function isoTime(text: string): string | null {
   if (text.charCodeAt(4) !== 45 || text.charCodeAt(10) !== 32 || text.endsWith("C")) return null;

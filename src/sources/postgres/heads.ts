@@ -19,7 +19,7 @@ interface HeadsRequest {
 /** Payload that one call returns at most, with one event at least. */
 const HEADS_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Held events by id. Reads only: whether they are still ours to send shows at their settle. */
+/** Reads held events by id, without claiming them: the fence in their settle decides whether they are still ours. */
 export async function claimHeads(database: Database, request: HeadsRequest): Promise<Heads> {
   const { scope, reader, grant, ids, payloadBytesMax } = request;
   if (ids.length === 0) return { events: [], gone: [] };
@@ -46,7 +46,7 @@ export async function claimHeads(database: Database, request: HeadsRequest): Pro
       const row = rowOf.get(id);
       return row && holdOf.get(id)?.[2] === "t" ? [row] : [];
     });
-    // What does not fit stays due and is asked for again.
+    // Events that do not fit stay due; the engine asks again.
     const fitting = due.slice(0, rowsThatFit(due, due.length, HEADS_BYTES_MAX, reader));
     const failuresOf = (row: Row) => Number(holdOf.get(row[COLUMN.id] ?? "")?.[1] ?? 0);
     const events = await readEvents(session, shape, reader, fitting, failuresOf);
@@ -54,7 +54,7 @@ export async function claimHeads(database: Database, request: HeadsRequest): Pro
   });
 }
 
-/** A dead hold's row may have been given up in the table itself: then it is not unsettled, and yet not gone. */
+/** The row of a dead hold can be dead in the table itself: it is settled then, but not gone. */
 function isGone(id: string, rowOf: ReadonlyMap<string, Row>, holdOf: ReadonlyMap<string, Row>): boolean {
   return !rowOf.has(id) && holdOf.get(id)?.[2] === "t";
 }

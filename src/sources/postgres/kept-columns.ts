@@ -7,15 +7,15 @@ type EventFragments = Pick<
 >;
 
 /**
- * The columns that a table was read by so far, to look at it again: a column that was renamed or dropped meanwhile is
- * then missing, instead of the event going out without it or with another one. What was not there may be found now.
- * Correlation id and trace decide nothing and may go.
+ * The columns that the table was read by so far. When the table is read again, a column that was renamed or dropped is
+ * reported as missing, and no event is published without it or with another one. Columns that were absent can be found
+ * now. Correlation id and trace are optional, so they may disappear.
  */
 export function keptColumns(names: ColumnNames, before: EventFragments | null | undefined): ColumnNames {
   if (before == null) return names;
   const found = {
     id: columnIn(before.id),
-    // Anything longer reads the type out of an intent, which is no column for the type.
+    // Anything longer extracts the type from an intent: there is no type column.
     type: columnIn(/^coalesce\((.+)::text, ''\) collate "C"$/.exec(before.eventType)?.[1]),
     key: columnIn(before.keyText),
     payload: columnIn(before.payload.column),
@@ -27,7 +27,7 @@ export function keptColumns(names: ColumnNames, before: EventFragments | null | 
   return { ...(Object.fromEntries(kept) as ColumnNames), ...names };
 }
 
-/** The column of a fragment that is one column, cast or not; null for anything else. */
+/** The column of a fragment that consists of one column, cast or not; null for anything else. */
 function columnIn(fragment: string | undefined): string | null {
   const match = /^t\."((?:[^"]|"")+)"(?:::[a-z]+)?$/.exec(fragment ?? "");
   return match === null ? null : match[1]!.replaceAll('""', '"');

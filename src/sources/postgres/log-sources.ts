@@ -3,48 +3,51 @@ import type { ColumnNames } from "../../postgres/column-names.ts";
 import { displayTable, parseTableName, type TableName } from "../../postgres/identifiers.ts";
 import { MANAGED_COLUMNS, type ManagedFinding } from "../../postgres/managed/managed-names.ts";
 import { pruneManaged } from "../../postgres/managed/managed-retention.ts";
-import { type Database, type DatabaseOptions, openDatabase } from "../../postgres/pool.ts";
+import { type Database, type DatabaseOptions, databaseOf } from "../../postgres/pool.ts";
 import { MESSAGE_SCHEMA } from "./log/log-preset.ts";
 import { logSource } from "./log/log-source.ts";
 import { tailKind } from "./tail/tail-kind.ts";
 import { walKind } from "./wal/wal-kind.ts";
 
 interface LogOptions {
-  /** An open database, which stays the caller's to close, or how to open one. */
+  /** An open database, which the caller closes, or the options to open one. */
   readonly database: Database | DatabaseOptions;
   /** `schema.table`. */
   readonly table: string | TableName;
-  /** Who reads it, where several do: each has progress of its own. Part of the pipeline's name. */
+  /** Names a reader where there are several: each has its own progress. Part of the pipeline's name. */
   readonly subscriber?: string | null;
-  /** Where it begins if it never was there before. `beginning` by default. */
+  /** Where to begin at the first start. Default: `beginning`. */
   readonly start?: "beginning" | "now" | Date;
 }
 
+/** Options of `managedOutboxSource`. */
 export interface ManagedOutboxOptions extends LogOptions {
-  /** How long a subscriber that lags behind keeps the log beyond its retention; for ever by default. */
+  /** How long a lagging subscriber can keep rows beyond the retention; forever by default. */
   readonly lagMaxMs?: number | null;
-  /** Told what a person should know of a log that is pruned. */
+  /** Called with findings of the retention that an operator should know. */
   readonly onFinding?: (finding: ManagedFinding) => void;
 }
 
+/** Options of `eventTableSource`. */
 export interface EventTableOptions extends LogOptions {
   readonly columns?: ColumnNames;
 }
 
+/** Options of `walSource`. */
 export interface WalSourceOptions extends Omit<LogOptions, "table"> {
-  /** Whose inserts are events, or the prefix of messages that are. */
+  /** The table whose inserts are events, or the prefix of the messages that are. */
   readonly table: string | TableName | { readonly messages: string };
   readonly columns?: ColumnNames;
-  /** `debezium`: an outbox table as Debezium's outbox router has it. */
+  /** `debezium`: an outbox table in the format of Debezium's outbox event router. */
   readonly preset?: "plain" | "debezium";
-  /** More columns that travel as headers: `column` or `column:header`. */
+  /** More columns to send as headers: `column` or `column:header`. */
   readonly headerColumns?: readonly string[];
-  /** Of one's own by default. One that is there already is read on from where its former reader came. */
+  /** A replication slot of its own by default. An existing slot is read on from where its former reader stopped. */
   readonly slot?: string;
   readonly publication?: string;
 }
 
-/** The outbox that `migrate` or `managedTableSql` makes: append-only, in partitions, read by position. */
+/** The outbox that `migrate` or `managedTableSql` creates: append-only, partitioned, read by position. */
 export function managedOutboxSource(options: ManagedOutboxOptions): QueueSource {
   const { lagMaxMs = null, onFinding } = options;
   const { close, database, name, table } = opened(options, nameOf(options.table));
@@ -54,10 +57,10 @@ export function managedOutboxSource(options: ManagedOutboxOptions): QueueSource 
     return deleted + dropped;
   };
   const own = { database, reference: table, columns: MANAGED_COLUMNS, start: startOf(options), prune };
-  return logSource({ database, name, table, close, hasDoorbell: true, kind: (spec) => tailKind({ ...own, spec }) });
+  return logSource({ database, name, table, close, hasWakeUp: true, kind: (spec) => tailKind({ ...own, spec }) });
 }
 
-/** An existing append-only table of events. It is only read. */
+/** An existing append-only table of events. The relay only reads it. */
 export function eventTableSource(options: EventTableOptions): QueueSource {
   const { columns = {} } = options;
   const { close, database, name, table } = opened(options, nameOf(options.table));
@@ -66,7 +69,7 @@ export function eventTableSource(options: EventTableOptions): QueueSource {
   return logSource({ database, name, table, close, kind: (spec) => tailKind({ ...own, spec }) });
 }
 
-/** Rows as they are inserted, or messages, out of the server's write-ahead log. */
+/** Inserted rows, or messages, read from the server's write-ahead log. */
 export function walSource({ table: wanted, ...options }: WalSourceOptions): QueueSource {
   const { columns = {}, headerColumns, preset = "plain", publication, slot, start = "beginning" } = options;
   const prefix = typeof wanted === "object" && "messages" in wanted ? wanted.messages : null;
@@ -88,8 +91,6 @@ const startOf = ({ start = "beginning" }: LogOptions) => (start instanceof Date 
 const nameOf = (table: string | TableName) => (typeof table === "string" ? parseTableName(table) : table);
 
 function opened({ database: given, subscriber = null }: Pick<LogOptions, "database" | "subscriber">, table: TableName) {
-  const isBorrowed = "pool" in given;
-  const database = isBorrowed ? given : openDatabase(given);
   const name = subscriber === null ? displayTable(table) : `${displayTable(table)}@${subscriber}`;
-  return { database, name, table, close: isBorrowed ? async () => {} : () => database.close() };
+  return { ...databaseOf(given), name, table };
 }

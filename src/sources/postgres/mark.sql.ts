@@ -5,14 +5,14 @@ import type { RelayTables } from "../../postgres/relay-tables.ts";
 import { SHARED_ID } from "./shared-id.ts";
 import type { TableShape } from "./table-shape.ts";
 
-/** Of rows that another transaction has locked: wait for them, or leave them unmarked. */
+/** What to do with rows that another transaction has locked: wait for them, or leave them unmarked. */
 export type LockedRows = "wait" | "skip";
 
 /**
- * Moves the lane on and marks its delivered rows, or changes nothing when the fence has no row. Returns one row: how
- * many fences (0 or 1), the marked ids as JSON only when they are not as many as were asked for, how many there are, and
- * whether the table has triggers that may undo it afterwards. A row counts as marked by what the update left in it: a
- * trigger before it may have reset the flag. More rows than ids make it fail as a whole, by a cast of SHARED_ID.
+ * Raises the lane's batch and marks its delivered rows, or changes nothing when the fence has no row. Returns one row:
+ * the number of fences (0 or 1), the marked ids as JSON only when some are missing, their number, and whether the table
+ * has triggers that can undo a mark afterwards. A row counts as marked by its state after the update: a BEFORE trigger
+ * may have reset the flag. If several rows have one id, the cast of SHARED_ID makes the whole statement fail.
  */
 export function markSql(
   tables: RelayTables,
@@ -44,7 +44,10 @@ function rowsSql(shape: TableShape, ids: readonly string[], locked: LockedRows):
   return `${shape.id} in (${free})`;
 }
 
-/** Asked each time, since nobody tells the relay of a new trigger: AFTER UPDATE (16), neither BEFORE (2) nor disabled. */
+/**
+ * Checked every time, because the relay gets no notice of a new trigger: AFTER UPDATE (16), not BEFORE (2), not
+ * disabled.
+ */
 function undoersSql({ quotedName }: TableShape): string {
   return `exists (select from pg_catalog.pg_trigger g
     where g.tgrelid = ${quoteLiteral(quotedName)}::pg_catalog.regclass and not g.tgisinternal and g.tgenabled <> 'D'

@@ -6,8 +6,8 @@ import type { EventReader, LeftOut } from "./event-reader.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /**
- * How many of the rows make a page: at most `rowsMax`, and no more once `bytesMax` are reached, whether they came with
- * the row or have still to be loaded. At least one, if there is one.
+ * How many of the rows form a page: at most `rowsMax`, and no more once `bytesMax` is reached, counting what still has
+ * to be loaded. At least one, if there is one.
  */
 export function rowsThatFit(rows: readonly Row[], rowsMax: number, bytesMax: number, reader: EventReader): number {
   let bytes = 0;
@@ -18,7 +18,7 @@ export function rowsThatFit(rows: readonly Row[], rowsMax: number, bytesMax: num
   return Math.min(rows.length, rowsMax);
 }
 
-/** Events from rows, with the payloads and headers that the rows left out for their size. */
+/** Turns rows into events, with the payloads and headers that the rows left out because of their size. */
 export async function readEvents(
   session: Session,
   shape: TableShape,
@@ -31,7 +31,7 @@ export async function readEvents(
   return rows.map((row) => reader.read(row, loaded?.get(row[COLUMN.id] ?? "") ?? null, failuresOf(row)));
 }
 
-/** In the transaction of the run, hence from its snapshot: the rows are there. */
+/** Runs in the run's transaction, so it reads the same snapshot: the rows are still there. */
 async function load(
   session: Session,
   shape: TableShape,

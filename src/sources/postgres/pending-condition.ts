@@ -5,6 +5,7 @@ import { typeCondition } from "../../postgres/type-condition.ts";
 import { laneSql } from "./event-columns.ts";
 import type { TableShape } from "./table-shape.ts";
 
+/** One pipeline's part of a table. */
 export interface PendingScope {
   readonly shape: TableShape;
   readonly tables: RelayTables;
@@ -14,21 +15,23 @@ export interface PendingScope {
   readonly laneCount: number;
 }
 
+/** Which pending rows a statement covers. */
 export interface PendingFilter {
-  /** Those that the partial index covers, those that it does not, or both. */
-  readonly rows: "main" | "strays" | "all";
-  readonly lanes: readonly number[];
-  /** Whether there may be held events, and held keys, to leave out. */
+  /** `main`: rows that the partial index covers; `conflicts`: the others; `all`: both. */
+  readonly rows: "main" | "conflicts" | "all";
+  readonly lanes: readonly number[] | "all";
+  /** Whether there may be held events and held keys, which are left out. */
   readonly holds: { readonly ids: boolean; readonly keys: boolean };
   readonly exceptKeys?: readonly string[];
-  /** Together with every event of a key that has one of these types pending. */
+  /** Leaves out these types, and every event of a key that has one of them pending. */
   readonly exceptTypes?: readonly string[];
 }
 
 /** The condition over `t` for the rows that a run shows. */
 export function pendingCondition(scope: PendingScope, filter: PendingFilter): string {
   const { shape, laneCount } = scope;
-  const lanes = [...new Set(filter.lanes)].filter((lane) => lane >= 0 && lane < laneCount);
+  const asked = filter.lanes === "all" ? Array.from({ length: laneCount }, (_, lane) => lane) : filter.lanes;
+  const lanes = [...new Set(asked)].filter((lane) => lane >= 0 && lane < laneCount);
   const conditions = [rowsCondition(shape, filter.rows)];
   if (shape.available !== "true") conditions.push(shape.available);
   if (lanes.length === 0) conditions.push("false");
@@ -39,15 +42,16 @@ export function pendingCondition(scope: PendingScope, filter: PendingFilter): st
   return conditions.join("\n  and ");
 }
 
+/** The condition for pending rows, in the form that the index needs. */
 export function rowsCondition(shape: TableShape, rows: PendingFilter["rows"]): string {
-  if (shape.strays === null || rows === "main") return shape.main;
-  return rows === "strays" ? shape.strays : shape.unsettled;
+  if (shape.conflicts === null || rows === "main") return shape.main;
+  return rows === "conflicts" ? shape.conflicts : shape.unsettled;
 }
 
 /**
- * NOT IN over a subselect becomes a hashed subplan: it keeps the order of the index, while a join would lose it, and
- * costs the same for one hold as for thousands, while `<> all` compares each row with each of them. Null keys are let
- * through first, since NOT IN knows no answer for them.
+ * NOT IN over a subselect becomes a hashed subplan: it keeps the order of the index, which a join would lose, and costs
+ * the same for one hold as for thousands, while `<> all` compares each row with each hold. Null keys pass first,
+ * because NOT IN is never true for them.
  */
 function holdConditions({ shape, tables, pipeline }: PendingScope, holds: PendingFilter["holds"]): string[] {
   const ofPipeline = `from ${tables.holds} h where h.pipeline = ${quoteLiteral(pipeline)}`;
@@ -70,8 +74,12 @@ function exceptTypesCondition(shape: TableShape, { exceptTypes = [], rows }: Pen
   if (exceptTypes.length === 0) return [];
   const isExcepted = `${shape.eventType} in (${exceptTypes.map(quoteLiteral).join(", ")})`;
   if (!hasKey(shape)) return [`not ${isExcepted}`];
-  const keys = `select distinct ${shape.key} collate "C" from ${shape.quotedName} t
-    where ${rowsCondition(shape, rows)} and ${isExcepted} and ${shape.key} is not null`;
+  const keysOf = (waiting: string) => `select distinct ${shape.key} collate "C" from ${shape.quotedName} t
+    where ${waiting} and ${isExcepted} and ${shape.key} is not null`;
+  // A claimed row that is about to be released still counts. One subselect for each condition, since each has its own
+  // index.
+  const claimed = shape.claims === undefined ? [] : [shape.claims.claimed];
+  const keys = [rowsCondition(shape, rows), ...claimed].map(keysOf).join(" union ");
   return [`not ${isExcepted}`, `(${shape.key} is null or ${shape.key} collate "C" not in (${keys}))`];
 }
 

@@ -1,7 +1,7 @@
 import { RelayError } from "../../core/errors.ts";
+import type { Semaphore } from "../../core/semaphore.ts";
 import type { ClaimedEvent, LaneState, Run } from "../../ports/queue-store.ts";
 import { type ErrorContext, translateError } from "../../postgres/errors.ts";
-import type { Gate } from "../../postgres/gate.ts";
 import { displayTable } from "../../postgres/identifiers.ts";
 import type { Row } from "../../postgres/session.ts";
 import type { OpenTransaction } from "../../postgres/transaction.ts";
@@ -16,34 +16,34 @@ interface RunParts {
   readonly reader: EventReader;
   readonly lanes: readonly LaneState[];
   readonly transaction: OpenTransaction;
-  /** The statement that the cursor runs over. */
+  /** The statement of the cursor. */
   readonly text: string;
   readonly context: ErrorContext;
-  /** Where the others wait for a connection. */
-  readonly gate: Gate;
-  /** Lets the next run have the connection. */
+  /** Limits the open runs; others wait here for a connection. */
+  readonly semaphore: Semaphore;
+  /** Releases the connection for the next run. */
   readonly leave: () => void;
 }
 
-/** Rows that are fetched at a time, however small they may be: each of them can be as large as a row in a page may be. */
+/** Rows per fetch, because each row can be as large as the largest inline row. */
 const FETCH_ROWS_MAX = 500;
 
 /**
- * A cursor in one snapshot. DECLARE and FETCH rather than the protocol's portals: only a declared cursor is planned for
- * its first rows, each FETCH has a timeout of its own, and large payloads can be loaded between two of them.
+ * A cursor in one snapshot. It uses DECLARE and FETCH instead of the protocol's portals: only a declared cursor is
+ * planned for its first rows, each FETCH has its own timeout, and large payloads can be loaded between two fetches.
  */
 export class PostgresRun implements Run {
   readonly lanes: readonly LaneState[];
   readonly #parts: RunParts;
   readonly #orderOf: OrderOf;
-  /** Complete and sorted, not gone out yet. */
+  /** Complete and sorted rows, not returned yet. */
   #ready: Row[] = [];
-  /** Read in order; whether the last group goes on is not known yet. */
+  /** Rows in order whose last group may continue. */
   #rest: Row[] = [];
   #declared = false;
   #exhausted = false;
   #ended = false;
-  /** The page under way: the connection takes one statement at a time. */
+  /** The page being read: the connection runs one statement at a time. */
   #reading: Promise<unknown> = Promise.resolve();
 
   constructor(parts: RunParts) {
@@ -54,7 +54,7 @@ export class PostgresRun implements Run {
   }
 
   get isAwaited(): boolean {
-    return this.#parts.gate.isAwaited;
+    return this.#parts.semaphore.isAwaited;
   }
 
   async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
@@ -90,7 +90,7 @@ export class PostgresRun implements Run {
 
   async #fill(rowsMax: number): Promise<void> {
     const { unique } = this.#parts.shape.order;
-    // One row more than a page shows whether the page's last group goes on.
+    // One row more than a page shows whether the page's last group continues.
     const most = unique ? Math.min(rowsMax, FETCH_ROWS_MAX) : rowsMax + 1;
     const wanted = most - this.#rest.length;
     let rows: Row[] = this.#rest;
@@ -114,9 +114,9 @@ export class PostgresRun implements Run {
   }
 }
 
-/** Nothing could ever be marked by an id that is not there. */
+/** A row without an id could never be marked, so it would be sent again and again. */
 function requireIds(page: readonly Row[], shape: TableShape): void {
   if (!page.some((row) => row[COLUMN.id] === null)) return;
-  const what = `A row of ${displayTable(shape.name)} that waits has no id: ${shape.id.replace("t.", "")} is null`;
+  const what = `A pending row of ${displayTable(shape.name)} has no id: ${shape.id.replace("t.", "")} is null`;
   throw new RelayError("ID_NOT_UNIQUE", what);
 }

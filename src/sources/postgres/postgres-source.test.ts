@@ -266,7 +266,7 @@ test("a failure of a row that vanished or was marked makes no hold and is report
   );
 });
 
-test("a row that somebody changed while its settle waited is marked all the same", async () => {
+test("a row that was changed while its settle waited is marked all the same", async () => {
   const it = await open(FLAGS, { rows: "insert into $T (event_type) values ('a'), ('b')" });
   const events = await it.read();
   const writer = new pg.Client({ connectionString: server.url });
@@ -279,7 +279,7 @@ test("a row that somebody changed while its settle waited is marked all the same
   assert.deepEqual(await it.read(), []);
 });
 
-test("A7 a table may appear, change and vanish: each time the error says what is wrong, and prepare mends it", async () => {
+test("A7 a table may appear, change and disappear: each time the error says what is wrong, and prepare recovers", async () => {
   const it = await open(FLAGS, { rows: "insert into $T default values" });
   const [event] = await it.read();
   await it.sql("alter table $T rename column event_type to kind");
@@ -349,7 +349,7 @@ test("a partitioned table is read, marked and pruned like any other", async () =
   assert.deepEqual([await it.store.prune(0, 1), await it.store.prune(0, 10), await it.store.prune(0, 10)], [1, 1, 0]);
 });
 
-test("pruning where nothing tells the time of delivery is refused", async () => {
+test("pruning without a time of delivery is refused", async () => {
   const it = await open("(id bigserial primary key, type text, data text, published boolean)");
   await assertRejects(it.store.prune(0, 10), "COLUMN_MISSING");
 });
@@ -363,7 +363,7 @@ for (const [what, columns, index] of [
   ["a unique index is over an expression", `(id text, ${BARE})`, "create unique index on $T (lower(id))"],
   ["an index includes it", `(tenant int, id int, ${BARE})`, "create unique index on $T (tenant) include (id)"],
 ] as const) {
-  test(`H1 a table whose id does not tell its rows apart is refused with the statement that helps: ${what}`, async () => {
+  test(`H1 a table whose id is not unique is refused with the statement that fixes it: ${what}`, async () => {
     let fix = "";
     const refused = open(columns, index === "" ? {} : { rows: index });
     await assert.rejects(refused, (error) => {
@@ -393,7 +393,7 @@ test("H1 where no index can keep ids unique, two rows with one id are never mark
   assert.equal((await it.read()).map(({ id }) => id).join(), "9");
 });
 
-test("H1 a row without an id is told instead of being sent again and again", async () => {
+test("H1 a row without an id is reported instead of being sent again and again", async () => {
   const it = await open(`(id text unique, ${BARE})`, { rows: "insert into $T (id) values (null)" });
   await assertRejects(it.read(), "ID_NOT_UNIQUE");
 });

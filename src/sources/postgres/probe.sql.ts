@@ -1,12 +1,13 @@
 import { type PendingFilter, type PendingScope, pendingCondition } from "./pending-condition.ts";
+import { orderColumns } from "./table-shape.ts";
 
 /**
- * One row when there is something to read. Like a run it asks in order, which keeps the planner on the index: after a
- * large drain the statistics still tell of a table full of pending rows, of which a plain EXISTS would expect to meet
- * one at once, and it would read the whole table at every look.
+ * Returns one row when there is something to read. Like a run it asks in order, which keeps the planner on the index:
+ * after a large drain the statistics still describe a table full of pending rows. A plain EXISTS would expect to find
+ * one at once and would scan the whole table at every poll.
  */
 export function probeSql(scope: PendingScope, filter: PendingFilter): string {
   const { shape } = scope;
   return `select 1 from ${shape.quotedName} t where ${pendingCondition(scope, filter)}
-order by ${shape.order.column} limit 1`;
+order by ${orderColumns(shape).join(", ")} limit 1`;
 }

@@ -11,10 +11,13 @@ import { markAgainSql } from "./mark-again.sql.ts";
 import { reviveHoldsSql } from "./revive-holds.sql.ts";
 import type { TableShape } from "./table-shape.ts";
 
-/** One look by primary key per hold. A join that reads the whole table would be cheap only by its estimate. */
-export const REVIEW_SETTINGS = { enable_hashjoin: "off", enable_mergejoin: "off", enable_seqscan: "off" };
+/** Each hold is one lookup by primary key. A join that scans the whole table would be cheap only by its estimate. */
+export const REVIEW_SETTINGS = { enable_hashjoin: "off", enable_mergejoin: "off", enable_seqscan: "off", jit: "off" };
 
-/** Holds follow what people do to the rows by hand. */
+/**
+ * Makes the holds follow what operators and other relays do to the rows. The order matters: rows are marked first, so
+ * that their holds can be dropped in the same pass.
+ */
 export async function reviewHolds(
   database: Database,
   pipeline: string,
@@ -31,7 +34,7 @@ export async function reviewHolds(
     // Where nothing is ever marked, nothing can stay unmarked.
     if (shape.markDelivered !== "") await tryToMark(session, markAgainSql(database.tables, shape), scope);
     if (shape.givenUp !== null) await session.rows(reviveHoldsSql(database.tables, shape), scope);
-    await session.rows(dropVoidHoldsSql(database.tables, shape), scope);
+    await session.rows(dropVoidHoldsSql(database.tables, shape, grant.owner), scope);
     await session.rows(outlastedLocksSql(database), scope);
     return await readHolds(session, database.tables, pipeline, [grant.lane]);
   });

@@ -10,31 +10,33 @@ import {
 } from "../../postgres/column-names.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 
-/** What a row says about itself and what is written into it. Conditions are never null. */
+/** What a row says about its state, and what is written into it. Conditions are never null. */
 export interface RowState {
-  /** Still waits, now or later: any flag says so. */
+  /** Pending, now or later: any flag can say so. */
   readonly unsettled: string;
-  /** May be sent now; implied by nothing else. `true` where rows have no time of their own. */
+  /** Available now; no other condition implies it. `true` where rows have no time of their own. */
   readonly available: string;
+  /** Not to be sent before this timestamptz; null where rows have no time of their own. */
+  readonly scheduledAt: string | null;
   /**
-   * The part of `unsettled` that an index finds, and the rest: rows whose flags contradict each other. No index answers
-   * the question for both at once, and the rest is nearly always empty, hence it is looked for now and then. Null when
-   * there is no rest, or when no index is made for a flag, so that it makes no difference.
+   * The part of `unsettled` that an index finds, and the rest: rows whose flags contradict each other. No index serves
+   * both at once, and the rest is nearly always empty, so it is checked only from time to time. Null when there is no
+   * rest, or when no flag has an index and the split would not help.
    */
   readonly main: string;
-  readonly strays: string | null;
+  readonly conflicts: string | null;
   readonly delivered: string;
-  /** When it was delivered, for retention; null where nothing tells. */
+  /** When it was delivered, for retention; null where no column shows it. */
   readonly deliveredAt: string | null;
   /** Assignments. */
   readonly markDelivered: string;
   /** Assignments that use `f.reason`, `f.attempts` and `f.delay_ms` (null for the dead); null when there are none. */
   readonly markFailed: string | null;
-  /** True for a row that was given up in the table itself; null where the table cannot say so. */
+  /** True for a row that is dead in the table itself; null where the table cannot express it. */
   readonly givenUp: string | null;
-  /** Assignments that make such a row wait again, from the start; null where there is none. */
+  /** Assignments that make such a row pending again, from the first attempt; null where there is none. */
   readonly setBack: string | null;
-  /** Assignments that make a delivered row wait again, as if it had never been sent. */
+  /** Assignments that make a delivered row pending again, as if it had never been sent. */
   readonly unmark: string;
 }
 
@@ -47,6 +49,10 @@ interface Context {
 const STATUS = { pending: "'Pending'", delivered: "'Dispatched'", dead: "'Failed'" } as const;
 const DEAD_FOR_DAYS = 365;
 
+/**
+ * Finds out how rows of this table express their state. Throws COLUMN_MISSING when neither flags nor a status are
+ * there.
+ */
 export function rowStateOf(finder: ColumnFinder, names: ColumnNames, context: Context): RowState {
   const flags = findFlags(finder, names);
   const status = finder.find({
@@ -88,7 +94,7 @@ function findFlags(finder: ColumnFinder, names: ColumnNames): readonly ColumnInf
 }
 
 const unflagged = (flag: ColumnInfo): string => `${t(flag)} ${isBoolean(flag) ? "is not true" : "is null"}`;
-/** In the words in which people write the condition of their partial index. */
+/** In the form that people use for the condition of their partial index: the planner compares the text. */
 const unflaggedAsIndexed = (flag: ColumnInfo): string => `${t(flag)} ${isBoolean(flag) ? "= false" : "is null"}`;
 const setFlag = (flag: ColumnInfo): string => `${set(flag)} = ${isBoolean(flag) ? "true" : "clock_timestamp()"}`;
 
@@ -103,8 +109,9 @@ function flagState(flags: readonly ColumnInfo[], notes: readonly string[], conte
   return {
     unsettled,
     available: "true",
+    scheduledAt: null,
     main,
-    strays: isDivided ? `(${main}) is not true and ${unsettled}` : null,
+    conflicts: isDivided ? `(${main}) is not true and ${unsettled}` : null,
     delivered: `not ${unsettled}`,
     deliveredAt: deliveredAt ? t(deliveredAt) : null,
     markDelivered: flags.map(setFlag).join(", "),
@@ -134,7 +141,7 @@ function statusState(status: ColumnInfo, nextAttemptAt: ColumnInfo | null, conte
   const deliveredAt = context.flags.find(isTimestamp) ?? context.createdAt;
   const givenUp = `${set(status)} = case when f.delay_ms is null then ${STATUS.dead} else ${t(status)} end`;
   const postponed = nextAttemptAt ? [postpone(nextAttemptAt)] : [];
-  const anew = [
+  const reset = [
     `${set(status)} = ${STATUS.pending}`,
     ...(nextAttemptAt ? [`${set(nextAttemptAt)} = clock_timestamp()`] : []),
     ...(context.attempts ? [`${set(context.attempts)} = 0`] : []),
@@ -142,15 +149,16 @@ function statusState(status: ColumnInfo, nextAttemptAt: ColumnInfo | null, conte
   return {
     unsettled: `coalesce(${pending}, false)`,
     available: nextAttemptAt ? `(${t(nextAttemptAt)} is null or ${t(nextAttemptAt)} <= now())` : "true",
+    scheduledAt: nextAttemptAt ? `${t(nextAttemptAt)}::timestamptz` : null,
     main: pending,
-    strays: null,
+    conflicts: null,
     delivered: `coalesce(${t(status)} = ${STATUS.delivered}, false)`,
     deliveredAt: deliveredAt ? t(deliveredAt) : null,
     markDelivered: [`${set(status)} = ${STATUS.delivered}`, ...context.flags.map(setFlag)].join(", "),
     markFailed: [givenUp, ...postponed, ...context.notes].join(", "),
     givenUp: `coalesce(${t(status)} = ${STATUS.dead}, false)`,
-    setBack: anew.join(", "),
-    unmark: [...anew, ...context.flags.map(clearFlag)].join(", "),
+    setBack: reset.join(", "),
+    unmark: [...reset, ...context.flags.map(clearFlag)].join(", "),
   };
 }
 
@@ -159,7 +167,7 @@ function postpone(nextAttemptAt: ColumnInfo): string {
     then interval '${DEAD_FOR_DAYS} days' else f.delay_ms * interval '1 millisecond' end`;
 }
 
-/** Attempts and the last error are kept in the row wherever it has room for them. */
+/** The row stores attempts and the last error where it has columns for them. */
 function failureNotes(finder: ColumnFinder, names: ColumnNames, attempts: ColumnInfo | null): readonly string[] {
   const lastError = finder.find({
     role: "the last error",
@@ -170,7 +178,7 @@ function failureNotes(finder: ColumnFinder, names: ColumnNames, attempts: Column
   });
   const notes: string[] = [];
   if (attempts) notes.push(`${set(attempts)} = least(f.attempts, 32767)`);
-  // The explicit cast cuts a long reason off where the column is short; an assignment would fail.
+  // The explicit cast cuts a long reason where the column is short; an assignment would fail.
   if (lastError) notes.push(`${set(lastError)} = f.reason::${lastError.type}`);
   return notes;
 }

@@ -13,28 +13,31 @@ import { type LockedRows, markSql } from "./mark.sql.ts";
 import { SHARED_ID } from "./shared-id.ts";
 import type { TableShape } from "./table-shape.ts";
 
-/** By its estimate the planner would rather read a table of 60,000 rows than look 500 of them up, ten times as slow. */
+/**
+ * By its estimate the planner would rather scan a table of 60,000 rows than look up 500 of them, which is ten times
+ * slower.
+ */
 export const SETTLE_SETTINGS = { enable_seqscan: "off", jit: "off" };
 
 const LOCK_NOT_AVAILABLE = "55P03";
 
 interface Marked {
-  /** Delivered, and not marked by this settle. */
+  /** Delivered, but not marked by this settle. */
   readonly missing: readonly string[];
-  /** The table has triggers that may undo a mark after the statement. */
+  /** The table has triggers that can undo a mark after the statement. */
   readonly hasUndoers: boolean;
 }
 
 /**
- * Writes what became of claimed events of one table. When all were delivered it is one statement in one round trip: the
- * fence in it makes it change nothing once the lane has changed hands. Everything else follows in the same transaction,
+ * Writes the outcomes of claimed events of one table. When all were delivered, it is one statement in one round trip;
+ * its fence makes it change nothing once the lane has a new owner. Everything else follows in the same transaction,
  * behind the fence's lock on the lane's row.
  */
 export class TableSettler {
   readonly #database: Database;
   readonly #pipeline: string;
   readonly #shape: TableShape;
-  /** Rows did not stay marked before: then the second look is part of the same transaction. */
+  /** Marks were undone before: then the check runs in the same transaction as the mark. */
   #isWary = false;
 
   constructor(database: Database, pipeline: string, shape: TableShape) {
@@ -52,7 +55,7 @@ export class TableSettler {
         const what = `Several rows of ${displayTable(this.#shape.name)} have the id ${shared}; only one of them was sent`;
         throw new RelayError("ID_NOT_UNIQUE", what, { cause: error });
       }
-      // One row that somebody keeps locked must not keep all the others unmarked.
+      // One locked row must not keep all others unmarked.
       const isLocked = isRelayError(error, "DATABASE_BUSY") && sqlStateOf(error.cause) === LOCK_NOT_AVAILABLE;
       if (!isLocked || settlement.delivered.length === 0) throw error;
       return await this.#settle(settlement, "skip");
@@ -94,7 +97,7 @@ export class TableSettler {
     });
   }
 
-  /** Tells rows that are gone from rows that are still there, unmarked. The latter are held. */
+  /** Separates rows that are gone from rows that still exist unmarked. The latter are held. */
   async #lookAgain(session: Session, settlement: Settlement, { missing, hasUndoers }: Marked, kind: Unmarked) {
     const asked = hasUndoers ? settlement.delivered : missing;
     const unmarked = await holdUnmarked(session, this.#scope(settlement), this.#shape, asked, kind);
@@ -112,7 +115,7 @@ export class TableSettler {
   }
 }
 
-/** The id that several rows have, if that is why the marking failed. */
+/** The id that several rows share, if that made the marking fail. */
 function sharedIdIn(error: unknown): string | null {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
   const at = reason.indexOf(SHARED_ID);
@@ -133,7 +136,7 @@ function markedOf(row: Row | undefined, pipeline: string, { grant, delivered }: 
   return { missing: delivered.filter((id) => !ids.has(id)), hasUndoers };
 }
 
-/** Into the rows themselves, where they have columns for it. Last, since it may end the row's waiting. */
+/** Writes failures into the rows where they have columns for them. Last, because it can end the row's pending state. */
 async function noteFailures(session: Session, shape: TableShape, { failed }: Settlement): Promise<void> {
   if (failed.length === 0 || shape.markFailed === null) return;
   await session.rows(

@@ -46,7 +46,7 @@ for (const version of [15, 18] as const) {
       ]);
     });
 
-    test("A7 a schema without a table is told apart and holds nobody up", async () => {
+    test("A7 a schema without a table is reported and delays no other", async () => {
       assert.deepEqual(await discoverTables(database, { schemas: ["empty", "absent", "a", "a"] }), [
         { schema: "empty", table: null },
         { schema: "absent", table: null },
@@ -86,11 +86,11 @@ for (const version of [15, 18] as const) {
       assert.equal((await readShape(database, { schema: "b", table: null })).name.table, "outbox");
     });
 
-    test("A7 what is missing is told by name: table, grant, column", async () => {
+    test("A7 the error names what is missing: table, grant, column", async () => {
       const read = (schema: string, table: string | null = "outbox") => readShape(database, { schema, table });
       await assertRejects(read("absent"), "TABLE_MISSING", /absent\.outbox does not exist/);
       await assertRejects(read("absent", null), "TABLE_MISSING", /outbox or outbox_events/);
-      await assertRejects(read("viewed"), "TABLE_MISSING", /^viewed\.outbox is a view: the relay reads tables only/);
+      await assertRejects(read("viewed"), "TABLE_MISSING", /^viewed\.outbox is a view: the relay reads only tables/);
       await assertRejects(read("b", "outbox_events"), "GRANT_MISSING", /relay lacks UPDATE on "b"\."outbox_events"/);
       await assertRejects(read(HOSTILE), "GRANT_MISSING", /USAGE on schema we"ird.*SELECT/);
       await server.query("create table a.narrow (id int); grant select, update on a.narrow to relay");

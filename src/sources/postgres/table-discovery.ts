@@ -7,25 +7,25 @@ import { transaction } from "../../postgres/transaction.ts";
 import { readKeyFacts } from "../../postgres/unique-id.ts";
 import { shapeOf, type TableFacts, type TableShape } from "./table-shape.ts";
 
-/** The names under which services keep their outbox. */
+/** The usual names of outbox tables. */
 export const OUTBOX_TABLES = ["outbox", "outbox_events"] as const;
 
-/** A table of events; without a table, whichever of the usual names its schema has by then. */
+/** A table of events; `table: null` stands for whichever of the usual names its schema has. */
 export interface TableReference {
   readonly schema: string;
   readonly table: string | null;
 }
 
 interface DiscoveryRequest {
-  /** `*` takes every schema that holds an outbox table. */
+  /** `*` selects every schema that has an outbox table. */
   readonly schemas?: readonly string[] | "*";
-  /** More tables under other names, as `schema.table`. */
+  /** Further tables, as `schema.table`. */
   readonly tables?: readonly string[];
 }
 
 /**
- * The tables to read. A schema that has none yet is returned as a reference without a table, so that its source
- * reports what is missing and begins by itself when the table appears; the others are not held up by it.
+ * The tables to read. A schema without an outbox table is returned as a reference without a table: its source reports
+ * what is missing and starts by itself when the table appears, and the other tables do not wait for it.
  */
 export async function discoverTables(
   database: Database,
@@ -34,7 +34,7 @@ export async function discoverTables(
   const { schemas = [], tables = [] } = request;
   const explicit = tables.map(parseTableName);
   if (schemas.length === 0) return explicit;
-  const settings = readSettings(database, "looking for outbox tables");
+  const settings = readSettings(database, "searching for outbox tables");
   const rows = await transaction(database.pool, settings, (session) =>
     session.rows(
       `select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -57,25 +57,30 @@ function unique(tables: readonly TableReference[]): readonly TableReference[] {
   return [...new Map(tables.map((table) => [JSON.stringify([table.schema, table.table]), table])).values()];
 }
 
-/** Reads the table's shape from the catalogue. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED, ID_NOT_UNIQUE. */
+/**
+ * Reads the table's shape from the catalog. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED,
+ * ID_NOT_UNIQUE.
+ */
 export async function readShape(
   database: Database,
   reference: TableReference,
   names: ColumnNames = {},
 ): Promise<TableShape> {
-  return await lookAtTable(database, reference, ["select", "update"], async (session, facts) =>
+  return await inspectTable(database, reference, ["select", "update"], async (session, facts) =>
     shapeOf({ ...facts, keys: await readKeyFacts(session, facts.oid) }, names),
   );
 }
 
-/** Hands over what the catalogue says of the table, and the session for more. Throws TABLE_MISSING, GRANT_MISSING. */
-export async function lookAtTable<T>(
+/**
+ * Reads what the catalog says about the table, and passes it on with the session. Throws TABLE_MISSING, GRANT_MISSING.
+ */
+export async function inspectTable<T>(
   database: Database,
   reference: TableReference,
   rights: readonly ("select" | "update")[],
   look: (session: Session, facts: TableFacts & { readonly oid: string }) => Promise<T>,
 ): Promise<T> {
-  const settings = readSettings(database, "looking at the table", referenceName(reference));
+  const settings = readSettings(database, "reading the table", referenceName(reference));
   return await transaction(database.pool, settings, async (session) => {
     const { name, oid } = await findTable(session, reference);
     await requireGrants(session, database, name, oid, rights);
@@ -95,12 +100,12 @@ interface LoggedColumn extends ColumnInfo {
   readonly isGenerated: boolean;
 }
 
-/** The table and its columns, whatever the role may do with them. Throws TABLE_MISSING. */
+/** The table and its columns, whatever rights the role has. Throws TABLE_MISSING. */
 export async function readColumns(
   database: Database,
   reference: TableReference,
 ): Promise<{ readonly name: TableName; readonly columns: readonly LoggedColumn[] }> {
-  const settings = readSettings(database, "looking at the table", referenceName(reference));
+  const settings = readSettings(database, "reading the table", referenceName(reference));
   return await transaction(database.pool, settings, async (session) => {
     const { name, oid } = await findTable(session, reference);
     const rows = await session.rows(COLUMNS_SQL, [oid]);
@@ -113,6 +118,7 @@ export async function readColumns(
   });
 }
 
+/** The table's name for messages. */
 export function referenceName({ schema, table }: TableReference): string {
   return table === null ? `${schema}.(${OUTBOX_TABLES.join(" or ")})` : displayTable({ schema, table });
 }
@@ -130,7 +136,7 @@ async function findTable(session: Session, reference: TableReference): Promise<{
   if (found) return { name: { schema, table: found[0] ?? "" }, oid: found[1] ?? "" };
   const kind = RELATION_KINDS[rows[0]?.[2] ?? ""];
   const what =
-    kind === undefined ? "does not exist" : `is ${kind}: the relay reads tables only, name the table behind it`;
+    kind === undefined ? "does not exist" : `is ${kind}: the relay reads only tables. Configure the table behind it`;
   throw new RelayError("TABLE_MISSING", `${kind === undefined ? "The table " : ""}${referenceName(reference)} ${what}`);
 }
 
@@ -140,7 +146,9 @@ const RELATION_KINDS: Readonly<Record<string, string>> = {
   f: "a foreign table",
 };
 
-/** Asked of the catalogue before any statement fails, since the server's own message names neither schema nor role. */
+/**
+ * Checked in the catalog before any statement fails, because the server's own message names neither schema nor role.
+ */
 async function requireGrants(
   session: Session,
   database: Database,
@@ -163,7 +171,7 @@ async function requireGrants(
   throw new RelayError("GRANT_MISSING", `The role ${role} lacks ${lacking.join(", ")}`);
 }
 
-// From pg_attribute: information_schema hides columns without a grant, which would look like a missing column.
+// From pg_attribute: information_schema hides columns without a grant, which would look like missing columns.
 const COLUMNS_SQL = `
 select a.attname, format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, -1),
   format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1), t.typtype = 'e',
@@ -191,7 +199,7 @@ function readSettings(database: Database, doing: string, table?: string) {
     context: database.errorContext(doing, table),
     statementTimeoutMs: database.timeouts.statementMs,
     readOnly: true,
-    // Types outside pg_catalog are then printed with their schema, so that a cast means the same everywhere.
+    // With this path, types outside pg_catalog are printed with their schema, so that a cast means the same everywhere.
     settings: { search_path: "pg_catalog" },
   };
 }

@@ -44,7 +44,7 @@ for (const flag of ["published_at", "processed_at", "delivered_at", "dispatched_
     const it = shape(`${USUAL} ${flag}:timestamptz`);
     assert.equal(it.unsettled, `(t."${flag}" is null)`);
     assert.equal(it.markDelivered, `"${flag}" = clock_timestamp()`);
-    assert.deepEqual([it.main, it.strays], [it.unsettled, null]);
+    assert.deepEqual([it.main, it.conflicts], [it.unsettled, null]);
   });
 }
 
@@ -58,10 +58,10 @@ test("A6 all flag columns are read together and set together", () => {
   assert.equal(it.delivered, `not ${it.unsettled}`);
 });
 
-test("A6 where an index is made for one flag, it is used, and rows that only the others call unpublished are strays", () => {
+test("A6 where an index is made for one flag, it is used, and rows that only the others call unpublished are conflicts", () => {
   const it = shape(`${USUAL} published:bool published_at:timestamptz`, {}, [INDEX]);
   assert.equal(it.main, 't."published" = false');
-  assert.equal(it.strays, `(t."published" = false) is not true and ${it.unsettled}`);
+  assert.equal(it.conflicts, `(t."published" = false) is not true and ${it.unsettled}`);
   const byTime = shape(`${USUAL} published:bool published_at:timestamptz`, {}, [
     "CREATE INDEX i ON app.outbox USING btree (created_at) WHERE (published_at IS NULL)",
   ]);
@@ -72,12 +72,12 @@ test("an index on a column with a longer name is none for the flag, nor is the t
   const it = shape(`${USUAL} published:bool`, {}, [
     "CREATE INDEX published ON app.published USING btree (published_by, created_at)",
   ]);
-  assert.equal(it.strays, null);
+  assert.equal(it.conflicts, null);
 });
 
-test("a partial index on the only flag, a timestamp, leaves no strays", () => {
+test("a partial index on the only flag, a timestamp, leaves no conflicts", () => {
   const it = shape(`${USUAL} published_at:timestamptz`, {}, ["CREATE INDEX i ON a.b USING btree (published_at)"]);
-  assert.equal(it.strays, null);
+  assert.equal(it.conflicts, null);
 });
 
 test("A3 a configured column orders, else an identity or sequence, else the time of creation", () => {

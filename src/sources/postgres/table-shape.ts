@@ -11,51 +11,87 @@ import {
 import type { EventTable } from "../../postgres/event-table.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { type KeyFacts, requireUniqueId } from "../../postgres/unique-id.ts";
+import type { NullHeaders } from "./headers.ts";
 import { type RowState, rowStateOf } from "./row-state.ts";
 
-type Preset = "flag" | "worker" | "intent";
+type Preset = "flag" | "worker" | "intent" | "openoutbox";
 
-/** How the payload is read. `computed`: only a conversion tells its size, so it is made once per row. */
+/** How the payload is read. `computed`: only a conversion shows its size, so it runs once per row. */
 interface PayloadShape {
   readonly kind: "bytea" | "text" | "computed";
   /** The stored column, for its stored size. */
   readonly column: string;
   /** What is sent, as bytea or text. */
   readonly body: string;
+  /** A row without a payload is not a valid event. Absent: its event has an empty payload. */
+  readonly isRequired?: true;
+}
+
+/** The columns of claims that are stored in the rows, where other relays see them. */
+interface ClaimShape {
+  /** True for a row that any relay has claimed. */
+  readonly claimed: string;
+  /** True for a row that this instance has claimed. */
+  readonly isOurs: (owner: string) => string;
+  /** Assignments to the hold `h` of a dead row that was made pending again. */
+  readonly revived: string;
+  /** The columns that decide which pipeline reads a row. */
+  readonly matched: string;
+  /** Whether an index returns the pending rows in the order of a claim. */
+  readonly hasOrderIndex: boolean;
 }
 
 /**
- * One table of events, as SQL fragments over its alias `t` with every name quoted. Computed once from the catalogue;
- * all statements are made from it and none looks at a column by itself.
+ * One table of events, as SQL fragments over its alias `t` with every name quoted. It is computed once from the
+ * catalog; all statements are built from it, and none inspects the columns itself.
  */
 export interface TableShape extends EventTable, RowState {
   readonly preset: Preset;
   readonly payload: PayloadShape;
-  /** The id and key as the events carry them. */
+  /** The id and key as events carry them. */
   readonly idText: string;
   readonly keyText: string;
   readonly correlationText: string;
-  /** As text, null where there is none. */
+  /** As text, null where there are none. */
   readonly headersText: string;
   readonly createdText: string;
-  /** The W3C context as its two headers have it, a line each; null where the table has no such column. */
+  /** The W3C trace context: the values of its two headers, one per line; null without such columns. */
   readonly traceText: string;
-  /** Those of these that can be of any size: a number or a UUID need not be measured. */
+  /** The parts that can have any size: a number or a UUID need not be measured. */
   readonly unbounded: ReadonlySet<"key" | "type" | "correlation id">;
-  /** Failures counted in the row itself; `null` where there is no such column. */
+  /** Failures counted in the row itself; `null` without such a column. */
   readonly attempts: string;
-  /** The column to order by, and whether it tells all rows apart. */
-  readonly order: { readonly column: string; readonly unique: boolean; readonly isCreatedAt: boolean };
+  /** The column to order by, whether it is unique, and the index's second column where it matters. */
+  readonly order: {
+    readonly column: string;
+    readonly unique: boolean;
+    readonly isCreatedAt: boolean;
+    readonly second?: string;
+  };
+  readonly nullHeaders?: NullHeaders;
+  /** Absent: claims live in the memory of their owner. */
+  readonly claims?: ClaimShape;
 }
 
+/** The columns of the index that returns the rows in order. */
+export function orderColumns({ order }: Pick<TableShape, "order">): readonly string[] {
+  return order.second === undefined ? [order.column] : [order.column, order.second];
+}
+
+/** True for a row that is still to be delivered, claimed or not, and is not dead. */
+export function undelivered({ claims, main, unsettled }: TableShape): string {
+  return claims === undefined ? unsettled : `(${main} or ${claims.claimed})`;
+}
+
+/** What the catalog says about a table. */
 export interface TableFacts {
   readonly name: TableName;
   readonly columns: readonly ColumnInfo[];
-  /** The table's indexes, as the catalogue prints them. */
+  /** The table's indexes, as the catalog prints them. */
   readonly indexes?: readonly string[];
-  /** In a database of encoding SQL_ASCII a text may hold bytes that are no UTF-8. */
+  /** In a database with encoding SQL_ASCII, text can contain bytes that are not UTF-8. */
   readonly serverEncoding?: string;
-  /** Absent: nobody asked, and the id counts as unique. */
+  /** Absent: not read, and the id counts as unique. */
   readonly keys?: KeyFacts;
 }
 
@@ -70,7 +106,7 @@ export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape 
   return { ...event, ...rowState, preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag" };
 }
 
-/** Everything but what a row says about its state: all that a table has where nothing is marked. */
+/** Everything but a row's state: all that a log needs, where nothing is marked. */
 export function eventShapeOf(finder: ColumnFinder, facts: TableFacts, names: ColumnNames) {
   const id = finder.require({ role: "the event's id", named: names.id, candidates: CANDIDATES.id });
   const key = finder.find({ role: "the key", named: names.key, candidates: CANDIDATES.key });
@@ -148,7 +184,7 @@ function findAttempts(finder: ColumnFinder, names: ColumnNames): ColumnInfo | nu
   });
 }
 
-/** An intent stands in for a type or payload column that is not there. */
+/** An intent column replaces a missing type or payload column. */
 function contentOf(finder: ColumnFinder, names: ColumnNames, intent: ColumnInfo | null, isAscii: boolean) {
   const type = finder.find({ role: "the type", named: names.type, candidates: CANDIDATES.type });
   const payload = finder.find({ role: "the payload", named: names.payload, candidates: CANDIDATES.payload }) ?? intent;
@@ -157,7 +193,7 @@ function contentOf(finder: ColumnFinder, names: ColumnNames, intent: ColumnInfo 
   const typeText = type ? `${columnOf(type)}::text` : intentType(intent!);
   return {
     typeColumn: type !== null && isText(type) && !type.isEnum ? columnOf(type) : null,
-    // Compared byte by byte: collations of the user's may call different types equal, or not know LIKE.
+    // Compared byte by byte: a user's collation may treat different types as equal, or not support LIKE.
     eventType: `coalesce(${typeText}, '') collate "C"`,
     payload: payloadShape(payload, isAscii),
     payloadBytes: `coalesce(${payloadBytes(payload, isAscii)}, ''::bytea)`,
@@ -186,11 +222,13 @@ function payloadShape(payload: ColumnInfo, isAscii: boolean): PayloadShape {
 function payloadBytes(payload: ColumnInfo, isAscii: boolean): string {
   const column = columnOf(payload);
   if (payload.baseType === "bytea") return column;
-  // To SQL_ASCII means: the bytes as they are, whatever they are.
+  // Converting to SQL_ASCII returns the bytes unchanged.
   return `convert_to(${column}::text, '${isAscii ? "SQL_ASCII" : "UTF8"}')`;
 }
 
-/** json holds more than jsonb can: such a value is kept as a text, so that a dead letter can always be written. */
+/**
+ * json accepts more values than jsonb. Such a value is kept as a string, so that the dead letter can always be written.
+ */
 function headersJson(headers: ColumnInfo): string {
   const column = columnOf(headers);
   if (headers.baseType === "jsonb") return `${column}::jsonb`;
@@ -211,7 +249,7 @@ function orderOf(finder: ColumnFinder, names: ColumnNames, id: ColumnInfo, creat
   return { column: columnOf(createdAt), unique: false, isCreatedAt: true };
 }
 
-/** The server prints these types the same way with and without a cast, which costs time per row. */
+/** The server prints these types the same with and without a cast, and a cast costs time per row. */
 const PRINTED_AS_TEXT = new Set(["uuid", "smallint", "integer", "bigint", "text", "character varying"]);
 
 function textOf(column: ColumnInfo): string {

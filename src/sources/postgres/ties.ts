@@ -5,8 +5,8 @@ import { COLUMN } from "./event-columns.ts";
 export type OrderOf = (row: Row) => string | null | undefined;
 
 /**
- * How many of the rows, read in order, may go out: never so many that a group of equal order is cut in two, unless the
- * group alone is more than `rowsMax`. The rows beyond wait for what belongs to them.
+ * How many of the rows, read in order, can be returned: a group of equal order is never split, unless it alone exceeds
+ * `rowsMax`. The rows after the last whole group wait for the rest of theirs.
  */
 export function wholeGroups(rows: readonly Row[], rowsMax: number, isEnd: boolean, orderOf: OrderOf): number {
   if (isEnd && rows.length <= rowsMax) return rows.length;
@@ -18,8 +18,8 @@ export function wholeGroups(rows: readonly Row[], rowsMax: number, isEnd: boolea
 }
 
 /**
- * Sorts each group of equal order by transaction, command within it and place in the table, which is as much as the
- * server remembers of the order of writing. Groups stay where they are.
+ * Sorts each group of equal order by transaction, command and position in the table, which is all that the server knows
+ * about the order of writing. The groups keep their places.
  */
 export function sortTies(rows: Row[], orderOf: OrderOf): Row[] {
   for (let start = 0; start < rows.length; ) {
@@ -38,14 +38,14 @@ export function sortTies(rows: Row[], orderOf: OrderOf): Row[] {
 function byWriting(left: Row, right: Row): number {
   const leftXid = left[COLUMN.xmin];
   const rightXid = right[COLUMN.xmin];
-  // Transaction numbers go round: which one is older shows in the sign of their difference in 32 bits.
+  // Transaction ids wrap around: the sign of the 32-bit difference shows which one is older.
   if (leftXid !== rightXid) return (Number(leftXid) - Number(rightXid)) | 0;
   const byCommand = Number(left[COLUMN.cmin]) - Number(right[COLUMN.cmin]);
-  return byCommand === 0 ? byPlace(left[COLUMN.ctid] ?? "", right[COLUMN.ctid] ?? "") : byCommand;
+  return byCommand === 0 ? byPosition(left[COLUMN.ctid] ?? "", right[COLUMN.ctid] ?? "") : byCommand;
 }
 
 /** `(12,3)`: page 12, item 3. */
-function byPlace(left: string, right: string): number {
+function byPosition(left: string, right: string): number {
   const [leftPage, leftItem] = left.slice(1, -1).split(",").map(Number);
   const [rightPage, rightItem] = right.slice(1, -1).split(",").map(Number);
   return leftPage! - rightPage! || leftItem! - rightItem!;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { until } from "../../../test/servers/until.ts";
+import { delivered, rejected } from "../../core/outcome.ts";
 import { checkIds } from "../../operations/doctor/ids-check.ts";
 import type { QueueSource } from "../../ports/queue-store.ts";
 import { managedTableSql } from "../../postgres/managed/managed-table.sql.ts";
@@ -67,7 +68,7 @@ describe("tables that break the rules", () => {
   });
 
   for (const [kind, { create, key, source }] of Object.entries(KINDS)) {
-    test(`H1 ${kind}: a renamed column stops it with COLUMN_MISSING, nothing goes out without it, and it goes on once it is back`, async () => {
+    test(`H1 ${kind}: a renamed column stops it with COLUMN_MISSING, nothing is published without it, and it continues once it is back`, async () => {
       await server.query(create);
       const table = `app.${kind}`;
       const out = memoryPublisher();
@@ -75,7 +76,7 @@ describe("tables that break the rules", () => {
       const relay = createRelay({ sources: [source(database, table)], destinations: { out }, timing });
       const broken: { code: string; reason: string }[] = [];
       let holds = 0;
-      relay.on("SourceBroken", (told) => broken.push(told));
+      relay.on("SourceBroken", (event) => broken.push(event));
       relay.on("IntentRelayFailed", () => (holds += 1));
       const write = (from: number, columns: { key: string; payload: string }) =>
         server.query(`insert into ${table} (event_type, ${columns.key}, ${columns.payload})
@@ -95,8 +96,8 @@ describe("tables that break the rules", () => {
             key: column === key ? "away" : key,
             payload: column === key ? "payload" : "away",
           });
-          await until("the fault is told", () => broken.some(({ code }) => code === "COLUMN_MISSING"));
-          await until("it is told again and again", () => broken.length >= 3);
+          await until("the fault is reported", () => broken.some(({ code }) => code === "COLUMN_MISSING"));
+          await until("it is reported again and again", () => broken.length >= 3);
           assert.deepEqual([...new Set(broken.map(({ code }) => code))], ["COLUMN_MISSING"]);
           assert.match(broken[0]!.reason, new RegExp(column));
           assert.equal(out.delivered.length, expected, "nothing goes out without it");
@@ -116,7 +117,7 @@ describe("tables that break the rules", () => {
     });
   }
 
-  test("H1 a second row of a log under the id of an event that is under way is told, and doctor tells of the missing index", async () => {
+  test("H1 a second row of a log with the id of an event that is under way is reported, and doctor reports the missing index", async () => {
     await server.query(`create table app.twice (${COLUMNS}, event_id text, xid xid8 default pg_current_xact_id());
       create index on app.twice (xid, id);
       insert into app.twice (event_type, event_id, payload) values ('T', 'a', '1'), ('T', 'b', '2'), ('T', 'a', '3')`);
@@ -126,7 +127,7 @@ describe("tables that break the rules", () => {
     relay.on("EventRepeated", ({ recordId }) => repeated.push(recordId));
     await relay.start();
     try {
-      await until("it is told", () => repeated.length > 0);
+      await until("it is reported", () => repeated.length > 0);
       await out.arrived(2);
     } finally {
       await relay.stop();
@@ -138,5 +139,39 @@ describe("tables that break the rules", () => {
     const [finding] = await checkIds(subject, table);
     assert.match(finding?.what ?? "", /app\.twice has no unique index on event_id/);
     assert.deepEqual(await checkIds(subject, { schema: "app", table: "managed" }), []);
+  });
+
+  test("H1 a second row of a log under the id of a parked event is reported too", async () => {
+    await server.query(`create table app.parked_twice (${COLUMNS}, event_id text, xid xid8 default pg_current_xact_id());
+      create index on app.parked_twice (xid, id)`);
+    const write = (id: string, key: string, payload: string) =>
+      server.query(`insert into app.parked_twice (event_type, event_id, aggregate_id, payload)
+        values ('T', '${id}', '${key}', '${payload}')`);
+    const out = memoryPublisher();
+    out.respond(({ event }) => (event.id === "a" ? rejected("refused") : delivered));
+    const source = eventTableSource({ database, table: "app.parked_twice" });
+    const relay = createRelay({ sources: [source], destinations: { out } });
+    const repeated: string[] = [];
+    relay.on("EventRepeated", ({ recordId }) => repeated.push(recordId));
+    const dead = new Promise<void>((resolve) => relay.on("IntentDeadLettered", () => resolve()));
+    await relay.start();
+    try {
+      await write("a", "k1", "1");
+      await dead;
+      await write("b", "k1", "2");
+      await write("c", "k2", "3");
+      await out.arrived(1);
+      assert.deepEqual(repeated, [], "what is read once is no repetition");
+      await write("a", "k2", "4");
+      await write("d", "k2", "5");
+      await out.arrived(2);
+    } finally {
+      await relay.stop();
+    }
+    assert.deepEqual(repeated, ["a"]);
+    assert.deepEqual(
+      out.delivered.map(({ event }) => event.id),
+      ["c", "d"],
+    );
   });
 });

@@ -1,16 +1,22 @@
 import type { EventHead } from "./event-head.ts";
 
-/** From so many on nothing that has a key is shown: it is safe, and a topic that blocks so much will not be closed for long. */
+/**
+ * With this many blocked keys, no event with a key is shown. That is safe, and a topic that blocks so many keys is
+ * rarely closed for long.
+ */
 const KEYS_MAX = 100_000;
-/** What was delivered or deleted meanwhile is found out by a look from the start, once in so long. */
+/**
+ * After this long the set is rebuilt from the start, because keys leave it only when their events are delivered or
+ * deleted.
+ */
 const FORGET_MS = 30_000;
 
-/** Reads all events up to here; called with where to begin. */
+/** Visits all events from a sequence up to the end of the run. */
 type Scan = (after: string, visit: (head: EventHead) => void) => Promise<void>;
 
 /**
- * Which keys wait for a type that is left out of runs. While the same types are left out only what was written since the
- * last run is looked at: a closed topic may have a long queue before it.
+ * The keys that wait for a type that the current runs leave out. While the set of types stays the same, only events
+ * written since the last run are scanned: a closed topic can have a long backlog in front of it.
  */
 export class BlockedKeys {
   #about = "";
@@ -18,7 +24,7 @@ export class BlockedKeys {
   #seenTo = "0";
   #sinceMs = 0;
 
-  /** `last` is the last sequence of the run. */
+  /** `last` is the run's last sequence. */
   async find(types: readonly string[], lanes: readonly number[], last: string, scan: Scan): Promise<BlockedTest> {
     if (types.length === 0) return () => false;
     const about = JSON.stringify([types.toSorted(), lanes.toSorted()]);
@@ -41,4 +47,5 @@ export class BlockedKeys {
   }
 }
 
+/** Whether an earlier event of this key waits for a type that is left out. */
 export type BlockedTest = (key: string) => boolean;

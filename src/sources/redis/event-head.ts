@@ -4,23 +4,24 @@ import { eventBytes } from "../../core/event-size.ts";
 import type { ClaimedEvent, PipelineSpec } from "../../ports/queue-store.ts";
 import { listOf, numberOf, type Reply, textOf, textOrNull } from "./redis-replies.ts";
 
-/** An event without its payload: enough to decide whether it is wanted and fits. */
+/** An event without its payload: enough to decide whether it is ours and fits into the page. */
 export interface EventHead {
   readonly id: string;
-  /** In the order of writing; as text, for it is only handed back. */
+  /** In the order of writing; as text, since it is only passed back to the server. */
   readonly sequence: string;
   readonly lane: number;
   readonly type: string;
   readonly key: string | null;
   readonly bytes: number;
   readonly createdMs: number;
-  /** Null when what is stored is no object of texts. */
+  /** Null when the stored value is not a JSON object of strings. */
   readonly headers: Headers | null;
   readonly correlationId: string | null;
-  /** What is too large to be loaded, for people; '' when nothing is. */
+  /** A readable list of the parts that are too large to load; '' when there are none. */
   readonly excess: string;
 }
 
+/** Parses what `head_row` in the scripts returns. */
 export function headOf(reply: Reply): EventHead {
   const [id, sequence, lane, type, key, bytes, created, headers, correlationId, excess] = listOf(reply);
   return {
@@ -41,14 +42,14 @@ const NO_BYTES = Buffer.alloc(0);
 
 type Limits = Pick<PipelineSpec, "headersMax" | "payloadBytesMax">;
 
-/** What the event takes, all of its parts together. A payload that is too large is never loaded. */
+/** The memory that the event takes with all of its parts. A payload over the limit is never loaded. */
 export function loadedBytes(head: EventHead, { payloadBytesMax }: Limits): number {
   const { bytes, createdMs: _, headers, ...texts } = head;
   const size = eventBytes({ ...texts, headers: headers ?? {}, payload: NO_BYTES, createdAt: null });
   return size + (bytes > payloadBytesMax ? 0 : bytes);
 }
 
-/** What is no proper event is shown without what makes it improper: the engine buries it with the reason. */
+/** An invalid event is returned without its invalid part; the engine turns it into a dead letter. */
 export function claimedEvent(head: EventHead, payload: Buffer, failures: number, limits: Limits): ClaimedEvent {
   const { correlationId, createdMs, headers, id, key, lane, type } = head;
   const fault = faultOf(head, limits);
@@ -70,7 +71,7 @@ function faultOf(
   { bytes, excess, headers }: EventHead,
   { headersMax, payloadBytesMax }: Limits,
 ): ClaimedEvent["fault"] {
-  if (headers === null) return fault("EVENT_UNREADABLE", "The headers are no JSON object of texts.");
+  if (headers === null) return fault("EVENT_UNREADABLE", "The headers are not a JSON object of strings.");
   if (bytes > payloadBytesMax) {
     return fault("EVENT_TOO_LARGE", `The payload has ${bytes} bytes; the limit is ${payloadBytesMax}.`);
   }

@@ -1,29 +1,31 @@
 import type { Cluster, Redis } from "ioredis";
 import { RelayError } from "../../core/errors.ts";
 
-/** Where an outbox is. Exactly one of `url` and `client`. */
+/** Which outbox to use. Set exactly one of `url` and `client`. */
 export interface RedisPlace {
   /** `redis://` or, with TLS, `rediss://`. */
   readonly url?: string;
-  /** An ioredis client, also of a cluster. It stays the caller's. */
+  /** An ioredis client, also of a cluster. The caller closes it. */
   readonly client?: Redis | Cluster;
-  /** Of the outbox: all of its keys begin with `{outbox:NAME}`. */
+  /** The outbox's name: all of its keys begin with `{outbox:NAME}`. */
   readonly name: string;
 }
 
+/** Options of `redisSource`. */
 export interface RedisSourceOptions extends RedisPlace {
-  /** How the source is called in the names of pipelines; the outbox's name unless told otherwise. */
+  /** The source's name in the names of pipelines. Default: the outbox's name. */
   readonly sourceName?: string;
   /**
-   * How long the id of a delivered event is remembered, so that writing it again changes nothing. Each costs about 155
+   * How long the id of a delivered event is kept, so that appending it again changes nothing. Each id costs about 155
    * bytes.
    */
   readonly deliveredIdsMs?: number;
-  /** For every command; below half the lease, so that a late write finds its lane taken over, not idle. */
+  /** For every command. Keep it below half the lease, so that a late write finds its lane taken over, not idle. */
   readonly commandTimeoutMs?: number;
   readonly connectTimeoutMs?: number;
 }
 
+/** The options with all defaults applied. */
 export interface RedisSettings {
   readonly place: RedisPlace;
   readonly sourceName: string;
@@ -33,9 +35,10 @@ export interface RedisSettings {
 }
 
 const DEFAULTS = { deliveredIdsMs: 3_600_000, commandTimeoutMs: 4_000, connectTimeoutMs: 5_000 };
-/** Longer names would be repeated in every key. */
+/** The name is repeated in every key. */
 const NAME_LENGTH_MAX = 100;
 
+/** Applies defaults and checks ranges. Throws CONFIG_INVALID. */
 export function redisSettings(options: RedisSourceOptions): RedisSettings {
   checkPlace(options);
   const settings = {
@@ -51,14 +54,15 @@ export function redisSettings(options: RedisSourceOptions): RedisSettings {
   return settings;
 }
 
+/** Throws CONFIG_INVALID unless the outbox has a usable name and exactly one of `url` and `client`. */
 export function checkPlace({ client, name, url }: RedisPlace): void {
   if (name === "" || name.length > NAME_LENGTH_MAX || /[{}\s]/.test(name)) {
     throw invalid(
       `name is ${JSON.stringify(name)}; it needs 1 to ${NAME_LENGTH_MAX} characters, no space and no brace`,
     );
   }
-  if ((url === undefined) === (client === undefined)) throw invalid("url or client is needed, and not both");
-  if (url !== undefined && !/^rediss?:\/\/./.test(url)) throw invalid("url does not begin with redis:// or rediss://");
+  if ((url === undefined) === (client === undefined)) throw invalid("needs exactly one of url and client");
+  if (url !== undefined && !/^rediss?:\/\/./.test(url)) throw invalid("url must begin with redis:// or rediss://");
 }
 
 /** The braces make a cluster keep all keys of the outbox on one node. */
@@ -72,5 +76,5 @@ function checkMs(name: string, value: number, min: number, max: number): void {
 }
 
 function invalid(what: string): RelayError {
-  return new RelayError("CONFIG_INVALID", `The Redis outbox's ${what}.`);
+  return new RelayError("CONFIG_INVALID", `Redis outbox: ${what}.`);
 }

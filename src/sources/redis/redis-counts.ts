@@ -5,9 +5,10 @@ import { countScript, takenScript } from "./lua/reading.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { listOf, numberOf, type Reply, textOf } from "./redis-replies.ts";
 
-/** Events that one script looks at. */
+/** Events that one script scans. */
 const COUNT_EVENTS = 1_000;
-const UNROUTED_COUNT_MAX = 1_000;
+/** Counted per type, at most. */
+export const UNROUTED_COUNT_MAX = 1_000;
 
 interface Looked {
   readonly looked: number;
@@ -17,27 +18,29 @@ interface Looked {
   readonly nowMs: number;
 }
 
-/** Looks at the first of what waits, some at a time, so that nobody else waits long and nothing is kept. */
+/** Scans the first pending events in steps, so that no other client waits long and nothing is kept in memory. */
 async function lookAtFirst(
   link: RedisLink,
   pipeline: string,
   lanes: number,
-  visit: (head: EventHead) => void,
+  visit: (head: EventHead, isBehindDead: boolean) => void,
 ): Promise<Looked> {
   let after = "0";
   for (let looked = 0; ; ) {
     const args = [pipeline, lanes, after, COUNT_EVENTS];
-    const reply = listOf((await link.run("reads", "counting what waits", countScript, args)) as Reply);
-    const [next, count, end, rows, total, dead, nowMs] = reply;
+    const reply = listOf((await link.run("reads", "counting pending events", countScript, args)) as Reply);
+    const [next, count, end, rows, stopped, total, dead, nowMs] = reply;
     after = textOf(next);
     looked += numberOf(count);
-    for (const row of listOf(rows)) visit(headOf(row));
+    for (const row of listOf(rows)) visit(headOf(row), false);
+    for (const row of listOf(stopped)) visit(headOf(row), true);
     const isEnd = numberOf(end) === 1;
     if (!isEnd && looked < BACKLOG_EXACT_MAX) continue;
     return { looked, isEnd, total: numberOf(total), dead: numberOf(dead), nowMs: numberOf(nowMs) };
   }
 }
 
+/** Counts the pipeline's pending events; an estimate once the scan reaches its limit. */
 export async function countBacklog(
   link: RedisLink,
   pipeline: string,
@@ -45,27 +48,36 @@ export async function countBacklog(
   isMine: (head: EventHead) => boolean,
 ): Promise<Backlog> {
   let waiting = 0;
+  let behindDead = 0;
   let oldestMs: number | null = null;
-  const { dead, isEnd, looked, nowMs, total } = await lookAtFirst(link, pipeline, lanes, (head) => {
+  const { dead, isEnd, looked, nowMs, total } = await lookAtFirst(link, pipeline, lanes, (head, isBehindDead) => {
     if (!isMine(head)) return;
-    waiting += 1;
-    oldestMs ??= head.createdMs;
+    if (isBehindDead) behindDead += 1;
+    else {
+      waiting += 1;
+      oldestMs ??= head.createdMs;
+    }
   });
+  const inAll = (count: number) => (isEnd ? count : Math.round((count / looked) * Math.max(total, looked)));
   return {
-    pending: isEnd ? waiting : Math.round((waiting / looked) * Math.max(total, looked)),
+    pending: inAll(waiting),
     isEstimate: !isEnd,
     oldestAgeMs: oldestMs === null ? null : Math.max(0, nowMs - oldestMs),
+    behindDead: inAll(behindDead),
     dead,
   };
 }
 
-/** Among the first events that wait: what nobody takes does not go away, and comes to the front. */
+/**
+ * Counts by type among the first pending events only: events that match no route are never delivered, so they gather at
+ * the front.
+ */
 export async function countUnrouted(
   link: RedisLink,
   pipeline: string,
   lanes: number,
 ): Promise<readonly { readonly type: string; readonly count: number }[]> {
-  const reply = await link.run("reads", "asking who takes which types", takenScript, [pipeline]);
+  const reply = await link.run("reads", "reading the type filters", takenScript, [pipeline]);
   const living = listOf(reply as Reply).map((row) => {
     const [name, takes, isOwner] = listOf(row);
     return { name: textOf(name), takes: textOf(takes), isOwner: numberOf(isOwner) === 1 };
@@ -83,7 +95,7 @@ export async function countUnrouted(
   return [...counts].map(([type, count]) => ({ type, count }));
 }
 
-/** Undefined when the instance does not say. */
+/** Undefined when the instance did not report its filters. */
 function filterOf(pipeline: string, takes: string): TypeFilter | undefined {
   if (takes === "") return undefined;
   return (JSON.parse(takes) as Readonly<Record<string, TypeFilter>>)[pipeline];

@@ -1,6 +1,6 @@
 import { type ErrorCode, isRelayError, RelayError, reasonOf } from "../../core/errors.ts";
 
-/** Answers of a server that did not run the command. */
+/** Error replies of a server that did not run the command. */
 const BY_PREFIX: Readonly<Record<string, ErrorCode>> = {
   LOADING: "DATABASE_BUSY",
   BUSY: "DATABASE_BUSY",
@@ -11,20 +11,21 @@ const BY_PREFIX: Readonly<Record<string, ErrorCode>> = {
   NOPERM: "GRANT_MISSING",
 };
 
-/** The one place where errors of the client become errors of the relay. `broken` is what the connection said last. */
+/** The one place where client errors become errors of the relay. `broken` is the connection's last error. */
 export function translateError(error: unknown, doing: string, broken?: Error): RelayError {
   if (isRelayError(error)) return error;
-  const told = isAnswer(error) || broken === undefined ? error : broken;
-  return new RelayError(codeOf(told), `${doing} failed: ${reasonOf(told, 500)}`, { cause: error });
+  const source = isAnswer(error) || broken === undefined ? error : broken;
+  return new RelayError(codeOf(source), `${doing} failed: ${reasonOf(source, 500)}`, { cause: error });
 }
 
+/** The server does not know the script's digest: send the whole text. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
 
 /**
- * A server that answers with an error in the middle of a script cannot do so after its first write. One that refuses the
- * password runs nothing at all.
+ * Which failures are certain. A server that replies with an error did not run the script's writes, since a script
+ * cannot fail after its first write. A refused password runs nothing at all. Everything else may have taken effect.
  */
 function codeOf(error: unknown): ErrorCode {
   if (!isAnswer(error)) return "DATABASE_UNREACHABLE";

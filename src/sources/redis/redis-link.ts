@@ -4,12 +4,13 @@ import { baseKey, type RedisSettings } from "./redis-config.ts";
 import { isUnknownScript, translateError } from "./redis-errors.ts";
 import type { Script } from "./redis-script.ts";
 
+/** A value passed to a script. */
 export type Argument = string | number | Buffer;
 type Client = Redis | Cluster;
 
-const INSTALL = "npm install --save-exact ioredis@6.0.0";
+const INSTALL = "npm install ioredis@6";
 
-/** The client is an optional peer dependency: without it the error says what to install. */
+/** The client is an optional peer dependency: without it the error contains the install command. */
 export async function loadRedis() {
   try {
     return await import("ioredis");
@@ -19,14 +20,14 @@ export async function loadRedis() {
 }
 
 /**
- * Three connections: the heartbeat must not wait behind work, and a settle not behind a page of events. Nothing is sent
- * before the first call, and nothing is sent twice: only the engine knows when that is harmless.
+ * Three connections: the heartbeat must not wait behind work, and a settle must not wait behind a page of events. The
+ * link connects at the first call. It never sends a command twice: only the engine knows when a retry is safe.
  */
 export class RedisLink {
   readonly base: string;
   readonly #settings: RedisSettings;
   readonly #clients = new Map<Line, Promise<Client>>();
-  /** What a connection said when it broke: the commands that were on it only know that it did. */
+  /** A connection's last error. The commands that failed with it only say that the connection closed. */
   readonly #lastErrors = new WeakMap<Client, Error>();
   #isClosed = false;
 
@@ -35,7 +36,7 @@ export class RedisLink {
     this.#settings = settings;
   }
 
-  /** Replies hold Buffers in the place of texts. */
+  /** Runs a script. Replies contain Buffers instead of strings. */
   async run(line: Line, doing: string, { sha, text }: Script, args: readonly Argument[]): Promise<unknown> {
     return await this.#ask(line, doing, async (client) => {
       try {
@@ -47,7 +48,7 @@ export class RedisLink {
     });
   }
 
-  /** Payloads in the order of the ids; null for those that are gone. */
+  /** Payloads in the order of the ids; null for events that are gone. */
   async payloads(ids: readonly string[]): Promise<readonly (Buffer | null)[]> {
     if (ids.length === 0) return [];
     const key = `${this.base}:payloads`;
@@ -67,7 +68,7 @@ export class RedisLink {
     try {
       return await send(client);
     } catch (error) {
-      // A connection that stays silent is given up: what is still under way on it must not take effect much later.
+      // Give up a connection that does not respond: a command still on its way must not take effect much later.
       if (error instanceof Error && error.message === "Command timed out") client.disconnect(true);
       throw translateError(error, doing, this.#lastErrors.get(client));
     }
@@ -78,7 +79,7 @@ export class RedisLink {
     if (known !== undefined) return known;
     const opening = this.#open(line).then((client) => {
       client.on("error", (error: Error) => void this.#lastErrors.set(client, error));
-      // An old refusal must not pass for the answer to a command that was on its way when the connection broke.
+      // A new connection must not report the error of an old one.
       client.on("ready", () => void this.#lastErrors.delete(client));
       return client;
     });
@@ -95,7 +96,7 @@ export class RedisLink {
   }
 }
 
-/** What a call is about: heartbeats, reading events, or writing progress. */
+/** The purpose of a call, one connection each: heartbeats, reading events, writing progress. */
 export type Line = "heartbeat" | "reads" | "writes";
 
 const RECONNECT_MS_MAX = 1_000;
@@ -116,7 +117,7 @@ function reconnectMs(times: number): number {
   return Math.min(RECONNECT_MS_MAX, 50 * times);
 }
 
-/** A command whose connection broke may have run: no delay means that it is not sent again. */
+/** A command whose connection broke may have run. A delay of 0 tells the client not to send it again. */
 function duplicateCluster(cluster: Cluster, settings: RedisSettings): Cluster {
   const { retryStrategy, ...own } = connectionOptions(settings);
   const redisOptions = { ...cluster.options.redisOptions, ...own };
@@ -133,7 +134,7 @@ function isCluster(client: Client): client is Cluster {
   return client.isCluster;
 }
 
-/** Host, port and database, for telling places apart; never a password. */
+/** Host, port and database, to distinguish outboxes; never a password. */
 export function addressOf({ client, url }: RedisSettings["place"]): string {
   if (url !== undefined) {
     const { host, pathname } = new URL(url);

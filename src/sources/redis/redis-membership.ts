@@ -5,7 +5,7 @@ import type { Argument, RedisLink } from "./redis-link.ts";
 import { type Reply, textsOf } from "./redis-replies.ts";
 import type { Script } from "./redis-script.ts";
 
-/** All times are the server's. */
+/** Instances and their leases in Redis. All times are the server's. */
 export function redisMembership(link: RedisLink, databaseId: string): Membership {
   const run = (doing: string, script: Script, ...args: readonly Argument[]) =>
     link.run("heartbeat", doing, script, ["", ...args]);
@@ -17,7 +17,7 @@ export function redisMembership(link: RedisLink, databaseId: string): Membership
       if (joined !== 1) throw new RelayError("DATABASE_REFUSED", `The instance ${id} exists already.`);
     },
     renew: async (id, leaseMs) => (await run("renewing the heartbeat", renewScript, id, Math.ceil(leaseMs))) === 1,
-    reap: async () => textsOf((await run("looking for dead instances", reapScript)) as Reply),
+    reap: async () => textsOf((await run("reaping dead instances", reapScript)) as Reply),
     leave: async (id) => void (await run("leaving", leaveScript, id)),
   };
 }

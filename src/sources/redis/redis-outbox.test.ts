@@ -133,7 +133,7 @@ describe("the writer's side of a Redis outbox", () => {
     const source = redisSource({ client, name: NAME });
     try {
       const spec = { name: "p", types: null, lanes: 1, attemptsMax: 3, payloadBytesMax: 1_000, headersMax: 10 };
-      await assert.rejects(source.pipeline(spec).prepare(), /maxmemory-policy is allkeys-lru, and must be noeviction/);
+      await assert.rejects(source.pipeline(spec).prepare(), /maxmemory-policy is allkeys-lru. Set it to noeviction/);
     } finally {
       await client.config("SET", "maxmemory-policy", "noeviction");
       await source.close();
@@ -145,13 +145,16 @@ describe("the writer's side of a Redis outbox", () => {
       [{ id: "" }, /has no id/],
       [{ type: "" }, /event 1 has no type/],
       [{ payload: { a: 1 } }, /neither text nor a Buffer/],
-      [{ headers: { n: 1 } }, /header n of event 1 is no text/],
+      [{ headers: { n: 1 } }, /header n of event 1 is not a string/],
     ];
     for (const [changes, message] of wrong) {
       const one = { ...event("1"), ...changes } as NewRedisEvent;
       assert.throws(() => outbox.lua.args(one), message);
     }
-    assert.throws(() => outbox.lua.args(Array(10_001).fill(event("1"))), /too many for one append/);
+    assert.throws(
+      () => outbox.lua.args(Array(10_001).fill(event("1"))),
+      /10001 events in one append; the limit is 10000/,
+    );
   });
 
   test("A10 an event that failed is a dead letter, and after a replay it is tried again", async () => {

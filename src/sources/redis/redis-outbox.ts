@@ -13,8 +13,9 @@ import { listOf, numberOf, type Reply, textOf, textsOf } from "./redis-replies.t
 import type { Script } from "./redis-script.ts";
 import { attemptsOf, optional } from "./redis-settle.ts";
 
+/** An event to append. */
 export interface NewRedisEvent {
-  /** Unique: writing it a second time changes nothing. */
+  /** Unique: appending the same id again changes nothing. */
   readonly id: string;
   readonly type: string;
   /** Events of one key are delivered in the order in which they were written. */
@@ -26,6 +27,7 @@ export interface NewRedisEvent {
 
 type Events = NewRedisEvent | readonly NewRedisEvent[];
 
+/** A dead event with the error of every attempt. */
 export interface RedisDeadLetter {
   readonly id: string;
   readonly pipeline: string;
@@ -35,19 +37,19 @@ export interface RedisDeadLetter {
   readonly attempts: number;
   /** Whether the later events of its key wait for it. */
   readonly parks: boolean;
-  /** Of every attempt, the oldest first. */
+  /** One per attempt, the oldest first. */
   readonly errors: readonly FailedAttempt[];
 }
 
-/** The outbox as an application and its operators see it. */
+/** The outbox as applications and operators use it. */
 export interface RedisOutbox {
-  /** Writes the events in one piece; returns the ids that were new. */
+  /** Appends the events atomically; returns the ids that were new. */
   append(events: Events): Promise<readonly string[]>;
-  /** Adds the same to a MULTI of your own: your writes and the events take effect together or not at all. */
+  /** Adds the append to your own MULTI: your writes and the events take effect together or not at all. */
   appendTo<Multi extends Pick<ChainableCommander, "eval">>(multi: Multi, events: Events): Multi;
   /** For a script of your own; see the README. */
   readonly lua: {
-    /** Defines `outbox_append(base, args, first, last)`. To be put before your script. */
+    /** Defines `outbox_append(base, args, first, last)`. Put it before your script. */
     readonly text: string;
     /** The key that your script passes as `base`. */
     readonly base: string;
@@ -55,20 +57,23 @@ export interface RedisOutbox {
     args(events: Events): readonly (string | Buffer)[];
   };
   deadLetters(limit?: number): Promise<readonly RedisDeadLetter[]>;
-  /** Puts a dead event back to its place; it is tried again at the relay's next review. False: it is not dead. */
+  /**
+   * Puts a dead event back at its original position; the relay retries it at its next review. False: it is not dead.
+   */
   replay(id: string): Promise<boolean>;
-  /** Takes an event out, whatever its state. False: it is not there. */
+  /** Removes an event in any state. False: it does not exist. */
   remove(id: string): Promise<boolean>;
-  /** Stops a pipeline (`SOURCE->DESTINATION`); null lets it go on. False: there is no such pipeline. */
+  /** Pauses a pipeline (`SOURCE->DESTINATION`); null resumes it. False: no such pipeline. */
   pause(pipeline: string, pause: Pause | null): Promise<boolean>;
-  /** Ends the connection if it was opened here. */
+  /** Closes the connection unless the client was passed in. */
   close(): Promise<void>;
 }
 
-/** Events in one append: the server does nothing else meanwhile. */
+/** Events in one append: the server runs nothing else meanwhile. */
 const APPEND_MAX = 10_000;
 const DEAD_LETTERS_MAX = 1_000;
 
+/** Opens the outbox for appending and for operators. It connects at the first call. */
 export function redisOutbox(place: RedisPlace): RedisOutbox {
   checkPlace(place);
   const base = baseKey(place);
@@ -104,7 +109,8 @@ export function redisOutbox(place: RedisPlace): RedisOutbox {
 
   return {
     append: async (events) => textsOf(await run("appending", appendScript, argumentsOf(events))),
-    // The whole text, not its digest: a script that the server has forgotten would fail alone, and MULTI undoes nothing.
+    // The whole text, not its digest: if the server did not know the digest, this one command would fail, and MULTI
+    // rolls nothing back.
     appendTo: (multi, events) => {
       multi.eval(appendScript.text, 1, base, ...argumentsOf(events));
       return multi;
@@ -134,8 +140,7 @@ export function redisOutbox(place: RedisPlace): RedisOutbox {
 
 function argumentsOf(events: Events): readonly (string | Buffer)[] {
   const list: readonly NewRedisEvent[] = Array.isArray(events) ? events : [events as NewRedisEvent];
-  if (list.length > APPEND_MAX)
-    throw invalid(`${list.length} events are too many for one append, ${APPEND_MAX} the most`);
+  if (list.length > APPEND_MAX) throw invalid(`${list.length} events in one append; the limit is ${APPEND_MAX}`);
   return list.flatMap((event) => {
     const { correlationId = null, headers = {}, id, key = null, payload, type } = event;
     if (typeof id !== "string" || id === "") throw invalid("an event has no id");
@@ -144,7 +149,7 @@ function argumentsOf(events: Events): readonly (string | Buffer)[] {
       throw invalid(`the payload of event ${id} is neither text nor a Buffer`);
     }
     const wrong = Object.keys(headers).find((name) => typeof headers[name] !== "string");
-    if (wrong !== undefined) throw invalid(`header ${wrong} of event ${id} is no text`);
+    if (wrong !== undefined) throw invalid(`header ${wrong} of event ${id} is not a string`);
     const json = Object.keys(headers).length === 0 ? "" : JSON.stringify(headers);
     return [id, type, optional(key), payload, json, optional(correlationId)];
   });

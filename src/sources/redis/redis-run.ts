@@ -6,18 +6,18 @@ import { scanScript } from "./lua/reading.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { listOf, numberOf, type Reply, textOf, textsOf } from "./redis-replies.ts";
 
-/** Events that one script looks at: some milliseconds of the server's time. */
+/** Events that one script scans: a few milliseconds of the server's time. */
 const SCAN_EVENTS = 1_000;
 
-/** What a pass over the pending events reads, and up to where. */
+/** Where a pass over the pending events reads, and how far. */
 export interface ScanScope {
   readonly link: RedisLink;
   readonly pipeline: string;
   readonly laneCount: number;
   readonly lanes: readonly number[];
-  /** The server's process when the pass began; '' when any will do. */
+  /** The server process when the pass began; '' accepts any. */
   readonly server: string;
-  /** The last sequence. */
+  /** The last sequence to read. */
   readonly last: string;
 }
 
@@ -29,6 +29,7 @@ interface Scanned {
   readonly parked: readonly string[];
 }
 
+/** Reads the next page of heads. Throws when another server process answers, since it may assign sequences again. */
 export async function scanPending(scope: ScanScope, after: string): Promise<Scanned> {
   const { laneCount, lanes, last, link, pipeline, server } = scope;
   if (lanes.length === 0) return { after: last, isEnd: true, heads: [], parked: [] };
@@ -36,7 +37,10 @@ export async function scanPending(scope: ScanScope, after: string): Promise<Scan
   const reply = listOf((await link.run("reads", "reading events", scanScript, args)) as Reply);
   const [word, next, isEnd, rows, parked] = reply;
   if (textOf(word) === "moved") {
-    throw new RelayError("DATABASE_UNREACHABLE", `Reading ${pipeline} failed: another server process answers now.`);
+    throw new RelayError(
+      "DATABASE_UNREACHABLE",
+      `Reading ${pipeline} failed: the Redis server restarted or failed over; the next run begins again.`,
+    );
   }
   return {
     after: textOf(next),
@@ -57,15 +61,16 @@ interface RunParts {
 }
 
 /**
- * Reads page by page, by the sequence that every event got when it was written, up to the last one that was given out
- * when the run began. There is no snapshot; each page shows the state of its moment. Two rules make that as good:
+ * Reads page by page, in the order of the sequence that every event got when it was written, up to the last sequence
+ * assigned when the run began. There is no snapshot: each page shows the state at its time. Two rules make that
+ * equivalent:
  *
- * - No event appears behind the place that was read already, because it gets its sequence in the same step in which it
- *   becomes visible. A server that forgot its last writes gives sequences out again: then the run fails.
- * - Once an event was passed over because of its key's state, the rest of the key is passed over as well, even if the
- *   hold is gone by the next page. Otherwise a later event could be shown without the earlier one.
+ * - No event appears behind the position already read, because it gets its sequence in the same step that makes it
+ * visible. A server that lost its last writes assigns sequences again: then the run fails.
+ * - Once an event is skipped because of its key's state, the rest of the key is skipped too, even if the hold is gone
+ * by the next page. Otherwise a later event could overtake the earlier one.
  *
- * What is settled while the run is open is not shown any more, which is less than a snapshot shows, and never wrong.
+ * An event settled while the run is open is no longer shown. That is less than a snapshot shows, and never wrong.
  */
 export class RedisRun implements Run {
   readonly lanes: readonly LaneState[];
@@ -85,7 +90,7 @@ export class RedisRun implements Run {
       const heads = await this.#take(rows, bytes);
       if (heads.length === 0) return [];
       const events = await this.#load(heads);
-      // All of them were settled or deleted meanwhile: an empty page would end the run.
+      // All of them were settled or deleted meanwhile. An empty page would end the run, so read on.
       if (events.length > 0) return events;
     }
   }
@@ -108,7 +113,7 @@ export class RedisRun implements Run {
     return taken;
   }
 
-  /** False at the end. */
+  /** Returns false at the end. */
   async #readAhead(): Promise<boolean> {
     if (this.#isEnd) return false;
     const { after, heads, isEnd, parked } = await scanPending(this.#parts.scope, this.#after);
@@ -136,7 +141,9 @@ export class RedisRun implements Run {
   }
 }
 
-/** Events with their payloads; those that are gone are left out. What is too large counts as there. */
+/**
+ * Loads the payloads; events that are gone are left out. An event over the size limit is returned without its payload.
+ */
 export async function loadEvents(
   link: RedisLink,
   heads: readonly EventHead[],
@@ -152,7 +159,7 @@ export async function loadEvents(
   });
 }
 
-/** As many as fit into so much payload, one at least. */
+/** As many heads as fit into this many bytes, at least one. */
 export function headsThatFit(heads: readonly EventHead[], bytes: number, spec: PipelineSpec): readonly EventHead[] {
   let used = 0;
   const end = heads.findIndex((head, index) => {

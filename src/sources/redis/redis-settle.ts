@@ -3,12 +3,12 @@ import type { FailedAttempt } from "../../ports/technical-events.ts";
 import type { Argument } from "./redis-link.ts";
 import { listOf, type Reply, textOf, textOrNull, textsOf } from "./redis-replies.ts";
 
-/** None is '', else '=' and the text: so an empty text is told from none. */
+/** Encodes an optional text: '' for none, else '=' and the text. So an empty text differs from none. */
 export function optional(text: string | null): string {
   return text === null ? "" : `=${text}`;
 }
 
-/** In the order in which the script reads them. */
+/** The arguments in the order in which the script reads them. */
 export function settleArguments(pipeline: string, settlement: Settlement, deliveredIdsMs: number): readonly Argument[] {
   const { batch, delivered, failed, grant, ledger, previousBatch, releasedHolds, suspects } = settlement;
   return [
@@ -27,13 +27,14 @@ function failureArguments({ attempts, id, key, next, reason }: Failure): readonl
   return [id, optional(key), reason, attempts, next.kind, value];
 }
 
+/** Parses the script's reply. */
 export function settleResult(missing: Reply | undefined, dead: Reply | undefined): SettleResult {
   return { missing: textsOf(missing), dead: listOf(dead).map(noteOf) };
 }
 
 function noteOf(reply: Reply): DeadLetterNote {
-  const [id, type, correlationId, told] = listOf(reply);
-  const errors = attemptsOf(textOf(told));
+  const [id, type, correlationId, attempts] = listOf(reply);
+  const errors = attemptsOf(textOf(attempts));
   return {
     id: textOf(id),
     type: textOf(type),
@@ -44,7 +45,7 @@ function noteOf(reply: Reply): DeadLetterNote {
   };
 }
 
-/** The errors of all attempts as the scripts write them, the oldest first. */
+/** The errors of all attempts, the oldest first. */
 export function attemptsOf(json: string): readonly FailedAttempt[] {
   const errors = JSON.parse(json) as readonly { at: number; attempt: number; reason: string }[];
   return errors.map(({ at, attempt, reason }) => ({ at: new Date(at).toISOString(), attempt, reason }));

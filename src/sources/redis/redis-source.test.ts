@@ -85,7 +85,7 @@ describe("a Redis source", () => {
     assert.deepEqual([next[0], next.at(-1)], ["a1", "a2"]);
   });
 
-  test("a run does not go on with another process of the server, which may have forgotten its last writes", async () => {
+  test("a run does not continue with another server process, which may have lost its last writes", async () => {
     await using owner = await open();
     const { store } = owner;
     await append(...many(1_500, "f"));
@@ -141,7 +141,7 @@ describe("a Redis source", () => {
     assert.deepEqual(await client.zrange(`{outbox:${NAME}}:delivered`, "0", "-1"), ["a1"]);
   });
 
-  test("a server that is not there, or wants another password, is told without the password", async () => {
+  test("a server that is not there, or wants another password, is reported without the password", async () => {
     await client.config("SET", "requirepass", "open sesame");
     try {
       const wrong = redisSource({ url: server.url.replace("//", "//:swordfish@"), name: NAME });
@@ -168,7 +168,7 @@ test("settings that make no sense are refused by name", () => {
   const wrong = [
     [{ url, name: "" }, /name is ""/],
     [{ url, name: "a{b" }, /no brace/],
-    [{ name: "a" }, /url or client is needed/],
+    [{ name: "a" }, /needs exactly one of url and client/],
     [{ url: "http://x", name: "a" }, /redis:\/\/ or rediss:\/\//],
     [{ url, name: "a", commandTimeoutMs: 0 }, /commandTimeoutMs is 0/],
     [{ url, name: "a", deliveredIdsMs: -1 }, /deliveredIdsMs is -1/],

@@ -38,7 +38,7 @@ interface StoreParts {
   readonly deliveredIdsMs: number;
 }
 
-/** Every change is one script, which the server runs in one piece. */
+/** Every change is one script, which the server runs atomically: the fence is checked in the same step as the write. */
 export class RedisStore implements QueueStore {
   readonly durableClaims = null;
   readonly #parts: StoreParts;
@@ -55,7 +55,7 @@ export class RedisStore implements QueueStore {
     const { lanes: proposed } = this.#parts.spec;
     const [lanes, policy] = listOf(await this.#run("writes", "preparing", prepareScript, [proposed, randomUUID()]));
     if (textOf(policy).startsWith("allkeys-")) {
-      const what = `Redis may evict events: its maxmemory-policy is ${textOf(policy)}, and must be noeviction.`;
+      const what = `Redis may evict events: maxmemory-policy is ${textOf(policy)}. Set it to noeviction.`;
       throw new RelayError("DATABASE_REFUSED", what);
     }
     this.#laneCount = numberOf(lanes);
@@ -66,7 +66,7 @@ export class RedisStore implements QueueStore {
     const reply = await this.#run("writes", "reading the identity", identityScript, []);
     if (reply === null) throw new RelayError("SCHEMA_MISSING", `Pipeline ${this.#name} is not prepared.`);
     const [database, firstSlot, lanes] = listOf(reply);
-    // A copy of the data cannot be told from the original.
+    // A restored copy of the data has the same id as the original.
     return { database: textOf(database), firstSlot: numberOf(firstSlot), lanes: numberOf(lanes), isAtHome: true };
   }
 
@@ -79,7 +79,7 @@ export class RedisStore implements QueueStore {
       lanes: listOf(lanes).map(laneStateOf),
       pause:
         by === undefined ? null : { by: textOf(by), reason: textOrNull(reason), handsOver: textOf(handsOver) === "1" },
-      // Nobody can set one here.
+      // Redis outboxes have no rate limit.
       limitPerSecond: null,
     };
   }
@@ -107,7 +107,7 @@ export class RedisStore implements QueueStore {
   async probe(grants: readonly Grant[]): Promise<boolean> {
     const scope = await this.#scope(grants, "", "+inf");
     const { heads, isEnd } = await scanPending(scope, "0");
-    // With so much in front that is not shown only a run can tell.
+    // If the first page holds nothing for us and more follows, only a run can find out.
     return heads.some((head) => this.#isMine(head)) || !isEnd;
   }
 
@@ -135,13 +135,13 @@ export class RedisStore implements QueueStore {
     const [due, gone] = listOf(await this.#run("reads", "reading held events", claimHeadsScript, [grant.lane, ...ids]));
     const failures = new Map<EventHead, number>();
     for (const reply of listOf(due)) failures.set(headOf(listOf(reply)[0] ?? null), numberOf(listOf(reply)[1]));
-    // What does not fit stays due and is asked for again.
+    // Events that do not fit stay due; the engine asks again.
     const fitting = headsThatFit([...failures.keys()], READ_BYTES_MAX, spec);
     const loaded = await loadEvents(link, fitting, spec, (head) => failures.get(head) ?? 0);
     return { events: loaded.map(({ event }) => event), gone: textsOf(gone) };
   }
 
-  async lookAt(ids: readonly string[]): Promise<LookedAt> {
+  async readUnsettled(ids: readonly string[]): Promise<LookedAt> {
     if (ids.length === 0) return { events: [], unread: [] };
     const { link, spec } = this.#parts;
     const args = [await this.#lanes(), ...ids];
@@ -175,7 +175,7 @@ export class RedisStore implements QueueStore {
     return await countBacklog(this.#parts.link, this.#name, await this.#lanes(), this.#isMine);
   }
 
-  /** Of a delivered event only its id is left. */
+  /** Only the id of a delivered event is kept, so pruning removes ids. */
   async prune(olderThanMs: number, rows: number): Promise<number> {
     return numberOf(await this.#run("writes", "forgetting delivered ids", pruneScript, [olderThanMs, rows]));
   }
@@ -188,7 +188,7 @@ export class RedisStore implements QueueStore {
     return (await this.#parts.link.run(line, doing, script, [this.#name, ...args])) as Reply;
   }
 
-  /** By which events are told apart. */
+  /** The stored number of lanes. Every reader must use the same one, or keys would change lanes. */
   async #lanes(): Promise<number> {
     return this.#laneCount ?? (await this.prepare()).lanes;
   }
@@ -199,7 +199,7 @@ export class RedisStore implements QueueStore {
   }
 
   #fenced({ epoch, lane }: Grant, found: Reply | undefined): RelayError {
-    const what = `Lane ${lane} of ${this.#name} is no longer ours under epoch ${epoch} (found: ${textOf(found)}).`;
+    const what = `Lane ${lane} of ${this.#name} is no longer owned at epoch ${epoch} (found: ${textOf(found)}).`;
     return new RelayError("FENCED", what);
   }
 }

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import { PushTally } from "../push-tally.ts";
 import { LokiPush } from "./loki-push.ts";
 
-/** Pauses take no time, but time passes by them; only the bound of a stop is real. */
+/** Sleeps take no real time but advance the clock; only the bound of a stop is real. */
 class HurriedClock implements Clock {
   nowMs = 1_700_000_000_000;
   wallMs = () => this.nowMs;
@@ -62,7 +62,7 @@ test("A21 lines arrive at Loki's address in order, by level, packed, with the lo
 });
 
 for (const status of [500, 429]) {
-  test(`A21 what Loki cannot take now (${status}) is sent again until it can, and told once a minute`, async () => {
+  test(`A21 what Loki cannot take now (${status}) is retried until accepted, and warned of once a minute`, async () => {
     await using receiver = await startReceiver();
     receiver.manner = status;
     const clock = new HurriedClock();
@@ -81,7 +81,7 @@ for (const status of [500, 429]) {
   });
 }
 
-test("A21 what Loki refuses for good is given up and counted", async () => {
+test("A21 lines that Loki rejects for good are dropped and counted", async () => {
   await using receiver = await startReceiver();
   receiver.manner = 400;
   const { loki, tally } = pusher(receiver);
@@ -94,7 +94,7 @@ test("A21 what Loki refuses for good is given up and counted", async () => {
   assert.equal(figuresOf(tally)?.dropped, 1);
 });
 
-test("A21 while Loki is away only so many lines are kept, and the oldest go", async () => {
+test("A21 while Loki is away a bounded number of lines is kept, and the oldest are dropped", async () => {
   await using receiver = await startReceiver();
   receiver.manner = 500;
   const { loki, tally } = pusher(receiver);
@@ -108,7 +108,7 @@ test("A21 while Loki is away only so many lines are kept, and the oldest go", as
   await loki.stop();
 });
 
-test("A21 a stop sends what waits, and does not wait for a receiver that says nothing", async () => {
+test("A21 a stop sends the waiting lines, and does not wait for a receiver that never answers", async () => {
   await using receiver = await startReceiver();
   const heard = pusher(receiver, systemClock);
   heard.loki.add("info", "last words");

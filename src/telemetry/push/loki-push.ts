@@ -1,9 +1,10 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { Backoff } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
+import { RepeatLimiter } from "../logs/repeat-limiter.ts";
 import type { PushTally } from "../push-tally.ts";
-import { Repeats } from "../repeats.ts";
-import { type Pushed, type PushTarget, post, pushTarget } from "./post.ts";
+import { fullReason, type Pushed, type PushTarget, post, pushTarget } from "./post.ts";
 
 interface LokiPushOptions {
   readonly url: string;
@@ -12,7 +13,7 @@ interface LokiPushOptions {
   readonly service: string;
   readonly tally: PushTally;
   readonly clock: Clock;
-  /** Told once a minute while it fails. */
+  /** Called at most once a minute while pushes fail. */
   readonly warn: (reason: string, repeated: number) => void;
 }
 
@@ -25,49 +26,49 @@ interface Line {
 const PATH = "/loki/api/v1/push";
 const BATCH_LINES = 1_000;
 const BATCH_BYTES = 512 * 1024;
-const GATHER_MS = 1_000;
-const RETRY_MS = { first: 1_000, last: 30_000 };
+const LINGER_MS = 1_000;
+const RETRY_MS = { firstMs: 1_000, lastMs: 30_000 };
 const WARN_EVERY_MS = 60_000;
 const STOP_MS = 2_000;
-/** Beyond these the oldest lines go: the process has 256 MB, and the lines are on standard output as well. */
+/** Beyond these bounds the oldest lines are dropped: the process has 256 MB, and standard output has the lines too. */
 const LINES_MAX = 10_000;
 const BYTES_MAX = 4 * 1024 * 1024;
 const zip = promisify(gzip);
 
 /**
- * Sends log lines to Loki, behind everybody's back: `add` never waits and never throws, however the receiver behaves.
- * What it refuses for good is given up, what it cannot take now is sent again.
+ * Pushes log lines to Loki in the background: `add` never waits and never throws, however the receiver behaves. It
+ * drops what the receiver rejects, and retries what the receiver cannot accept now.
  */
 export class LokiPush {
   readonly #options: LokiPushOptions;
   readonly #target: PushTarget;
-  readonly #repeats: Repeats;
+  readonly #repeats: RepeatLimiter;
   readonly #stopping = new AbortController();
   #lines: Line[] = [];
   #bytes = 0;
-  #made = 0;
+  #sequence = 0;
   #sending: Promise<void> | null = null;
 
   constructor(options: LokiPushOptions) {
     this.#options = options;
     this.#target = pushTarget(options.url, PATH, options.basicAuth);
-    this.#repeats = new Repeats(options.clock, WARN_EVERY_MS);
+    this.#repeats = new RepeatLimiter(options.clock, WARN_EVERY_MS);
     options.tally.expect("loki");
   }
 
   add(level: string, line: string): void {
     if (this.#stopping.signal.aborted && this.#sending === null) return;
     const text = line.trimEnd();
-    // Lines of one millisecond keep their order.
-    this.#made = (this.#made + 1) % 1_000_000;
-    const atNs = `${Math.floor(this.#options.clock.wallMs())}${String(this.#made).padStart(6, "0")}`;
+    // The sequence number keeps the order of lines of one millisecond.
+    this.#sequence = (this.#sequence + 1) % 1_000_000;
+    const atNs = `${Math.floor(this.#options.clock.wallMs())}${String(this.#sequence).padStart(6, "0")}`;
     this.#lines.push({ level, text, atNs });
     this.#bytes += text.length;
     this.#trim();
     this.#sending ??= this.#send();
   }
 
-  /** Sends what waits, once, and returns when that is done or its time is over. */
+  /** Makes one last push. Returns when it is done or the time is up. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const over = new AbortController();
@@ -76,26 +77,25 @@ export class LokiPush {
     this.#drop(this.#lines.length);
   }
 
-  /** Runs while anything waits, so that a silent process costs nothing. */
+  /** Runs only while lines wait, so that an idle process costs nothing. */
   async #send(): Promise<void> {
     const { clock } = this.#options;
     const { signal } = this.#stopping;
-    let pauseMs = RETRY_MS.first;
-    await clock.sleep(GATHER_MS, signal);
+    const backoff = new Backoff(RETRY_MS);
+    await clock.sleep(LINGER_MS, signal);
     while (this.#lines.length > 0) {
       const batch = this.#take();
       const pushed = await this.#push(batch);
-      if (pushed.kind === "taken") {
-        pauseMs = RETRY_MS.first;
-        if (this.#lines.length < BATCH_LINES) await clock.sleep(GATHER_MS, signal);
+      if (pushed.kind === "accepted") {
+        backoff.reset();
+        if (this.#lines.length < BATCH_LINES) await clock.sleep(LINGER_MS, signal);
         continue;
       }
-      this.#failed(pushed.reason);
+      this.#failed(fullReason(pushed));
       if (pushed.kind === "refused") this.#options.tally.dropped("loki", batch.length);
       else this.#putBack(batch);
       if (signal.aborted) break;
-      await clock.sleep(pauseMs, signal);
-      pauseMs = Math.min(RETRY_MS.last, pauseMs * 2);
+      await clock.sleep(backoff.nextMs(), signal);
     }
     this.#sending = null;
   }
@@ -128,7 +128,7 @@ export class LokiPush {
     this.#trim();
   }
 
-  /** A tenth at a time, because moving the whole list for every line would cost the delivery. */
+  /** Drops a tenth at a time: moving the whole list for every line would slow the delivery. */
   #trim(): void {
     if (this.#lines.length <= LINES_MAX && this.#bytes <= BYTES_MAX) return;
     this.#drop(Math.ceil(this.#lines.length / 10));
@@ -139,7 +139,7 @@ export class LokiPush {
     if (count > 0) this.#options.tally.dropped("loki", count);
   }
 
-  /** The line about it is for this receiver too: one a minute makes no endless circle. */
+  /** The warning is a log line for this receiver too: one per minute prevents an endless loop. */
   #failed(reason: string): void {
     const { tally, warn } = this.#options;
     tally.failed("loki");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { startReceiver } from "../../../test/servers/receiver.ts";
 import { until } from "../../../test/servers/until.ts";
 import { systemClock } from "../../core/clock.ts";
-import { createLogger } from "../logger.ts";
+import { createLogger } from "../logs/logger.ts";
 import { PushTally } from "../push-tally.ts";
 import { MetricsPush } from "./metrics-push.ts";
 
@@ -18,7 +18,7 @@ function pusher(url: string) {
   return { push, lines, failures: () => tally.figures()[0]?.failures ?? 0 };
 }
 
-test("A21 a receiver that says nothing is given up in time, again and again, and told of once", async () => {
+test("A21 pushes to a receiver that never answers time out, and one warning is logged", async () => {
   await using receiver = await startReceiver();
   receiver.manner = "silent";
   const { push, lines, failures } = pusher(receiver.url);
@@ -34,7 +34,7 @@ test("A21 a receiver that says nothing is given up in time, again and again, and
   assert.ok(performance.now() - startedMs < 4_000, "a stop does not wait for it either");
 });
 
-test("A21 a push is a request of remote write, and the last one is sent by the stop", async () => {
+test("A21 a push is a remote write request, and the last one is sent by the stop", async () => {
   await using receiver = await startReceiver();
   const { push, failures } = pusher(`${receiver.url}/api/v1/write`);
   push.start();

@@ -1,15 +1,15 @@
 import type { Clock } from "../../core/clock.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../logs/logger.ts";
+import { RepeatLimiter } from "../logs/repeat-limiter.ts";
 import type { PushTally } from "../push-tally.ts";
-import { Repeats } from "../repeats.ts";
-import { post, pushTarget } from "./post.ts";
+import { fullReason, post, pushTarget } from "./post.ts";
 import { snappyBlock } from "./snappy.ts";
 import { type MetricFamily, writeRequest } from "./write-request.ts";
 
 interface MetricsPushOptions {
   readonly url: string;
   readonly intervalMs: number;
-  /** Labels that a scraper would add. */
+  /** The labels that a scraper would add. */
   readonly labels: Readonly<Record<string, string>>;
   readonly families: () => Promise<readonly MetricFamily[]>;
   readonly tally: PushTally;
@@ -27,18 +27,18 @@ const HEADERS = {
 };
 
 /**
- * Sends the metrics by Prometheus remote write, again and again. A push that fails is not repeated: the next one has
- * newer figures. Stop sends a last one, so that a short run is seen too.
+ * Pushes the metrics periodically by Prometheus remote write. A failed push is not retried: the next one has newer
+ * figures. `stop` sends a last one, so that short runs are seen too.
  */
 export class MetricsPush {
   readonly #options: MetricsPushOptions;
   readonly #stopping = new AbortController();
-  readonly #repeats: Repeats;
+  readonly #repeats: RepeatLimiter;
   #running: Promise<void> | null = null;
 
   constructor(options: MetricsPushOptions) {
     this.#options = options;
-    this.#repeats = new Repeats(options.clock, WARN_EVERY_MS);
+    this.#repeats = new RepeatLimiter(options.clock, WARN_EVERY_MS);
     options.tally.expect("remote_write");
   }
 
@@ -69,10 +69,10 @@ export class MetricsPush {
     const { clock, families, labels, logger, tally, url } = this.#options;
     const body = snappyBlock(writeRequest(await families(), labels, Math.floor(clock.wallMs())));
     const pushed = await post(pushTarget(url, "", null), body, HEADERS, timeoutMs);
-    if (pushed.kind === "taken") return;
+    if (pushed.kind === "accepted") return;
     tally.failed("remote_write");
     const repeated = this.#repeats.count("");
     if (repeated === null) return;
-    logger.warn({ receiver: "remote_write", reason: pushed.reason, repeated }, "the metrics could not be pushed");
+    logger.warn({ receiver: "remote_write", reason: fullReason(pushed), repeated }, "metrics could not be pushed");
   }
 }

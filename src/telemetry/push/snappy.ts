@@ -1,9 +1,10 @@
-/** Snappy's block format with literals alone: nothing gets smaller, but every reader takes it. */
+/** Snappy's block format with literals only: it compresses nothing, but every receiver accepts it. */
 
 const LITERAL_MAX = 65_536;
-/** The tag of a literal whose length stands in the two bytes behind it. */
+/** The tag of a literal whose length is in the next two bytes. */
 const LITERAL_OF_TWO_BYTES = 61 << 2;
 
+/** Wraps the bytes as a Snappy block. */
 export function snappyBlock(bytes: Buffer): Buffer {
   const parts = [varint(bytes.length)];
   for (let from = 0; from < bytes.length; from += LITERAL_MAX) {
@@ -15,7 +16,7 @@ export function snappyBlock(bytes: Buffer): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Seven bits a byte, the lowest first, the highest bit set while more follow; as Protocol Buffers have it too. */
+/** Protocol Buffers' varint: seven bits per byte, lowest first; the highest bit is set while more follow. */
 export function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { snappyBlock } from "./snappy.ts";
 import { writeRequest } from "./write-request.ts";
 
-/** Snappy's block format as its specification has it, for literals; anything else is an error here. */
+/** Snappy's block format by its specification, for literals only; anything else is an error here. */
 function unpack(block: Buffer): Buffer {
   const { value: length, next } = readVarint(block, 0);
   const parts: Buffer[] = [];
@@ -59,7 +59,7 @@ function seriesIn(request: Buffer) {
   });
 }
 
-test("A21 any bytes come out of a snappy block as they went in", () => {
+test("A21 any bytes survive a round trip through a Snappy block", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => unpack(snappyBlock(Buffer.from(bytes))).equals(bytes)),
   );
@@ -69,7 +69,7 @@ test("A21 any bytes come out of a snappy block as they went in", () => {
   }
 });
 
-test("A21 a write request has a series for each sample, its labels in order, and the name that a scrape would give", () => {
+test("A21 a write request has one series per sample, with sorted labels and the name of a scrape", () => {
   const families = [
     { name: "sent", type: "counter", values: [{ value: 5, labels: { z: "ä", a: "", le: 0.5 } }] },
     { name: "took", type: "histogram", values: [{ value: 1.5, labels: {}, metricName: "took_sum" }] },

@@ -1,6 +1,6 @@
 import { varint } from "./snappy.ts";
 
-/** A family of samples, as the registry gives it. */
+/** A family of samples, as the registry returns it. */
 export interface MetricFamily {
   readonly name: string;
   readonly type: string;
@@ -16,8 +16,8 @@ const FIXED_64 = 1;
 const VARINT = 0;
 
 /**
- * The WriteRequest of Prometheus remote write 1.0 in Protocol Buffers: a series for each sample. The labels stand in
- * the order of their names, as receivers demand.
+ * The WriteRequest of Prometheus remote write 1.0 in Protocol Buffers, with one series per sample. Labels are sorted by
+ * name, as receivers require.
  */
 export function writeRequest(
   families: readonly MetricFamily[],

@@ -7,7 +7,7 @@ import { sampledContext, traceparentOf } from "./traceparent.ts";
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
 
-test("A21 the share of traced events is as wanted, whatever the ids look like, and an event's lot never changes", () => {
+test("A21 the share of traced events is as configured for all kinds of ids, and the decision for an event never changes", () => {
   const numbers = Array.from({ length: 100_000 }, (_, n) => String(n));
   const uuids = numbers.map((n) => `00000000-0000-4000-8000-${n.padStart(12, "0")}`);
   for (const ids of [numbers, uuids]) {
@@ -22,7 +22,7 @@ test("A21 the share of traced events is as wanted, whatever the ids look like, a
   assert.equal(numbers.filter(eventSampler(1)).length, numbers.length);
 });
 
-test("A21 an event's trace has one id for all attempts, and no other event has it", () => {
+test("A21 an event's trace has one id for all attempts, which no other event shares", () => {
   const messageOf = (id: string) => {
     const payload = Buffer.alloc(0);
     const event = { id, type: "t", key: null, payload, headers: {}, correlationId: null, createdAt: null };
@@ -34,7 +34,7 @@ test("A21 an event's trace has one id for all attempts, and no other event has i
   assert.equal(traceIdOf(messageOf("7")), ids[7]);
 });
 
-test("A21 only a valid context that somebody records is honoured", () => {
+test("A21 only a valid, sampled context is used", () => {
   const context = { traceId: TRACE, spanId: SPAN, traceFlags: 1, isRemote: true };
   assert.deepEqual(sampledContext(`00-${TRACE}-${SPAN}-01`), context);
   assert.deepEqual(sampledContext(`01-${TRACE}-${SPAN}-03-more`), context, "a later version");
@@ -53,7 +53,7 @@ test("A21 only a valid context that somebody records is honoured", () => {
   assert.equal(traceparentOf({ other: "x" }), undefined);
 });
 
-test("A21 without OpenTelemetry the error names the setting and the way to install it", async () => {
+test("A21 without OpenTelemetry the error names the setting and the install command", async () => {
   const missing = () => Promise.reject(new Error("Cannot find package"));
   await assert.rejects(
     loadOtel(missing),

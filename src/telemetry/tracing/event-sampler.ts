@@ -5,18 +5,18 @@ const BASIS = 0x811c9dc5;
 const NO_TRACE = "0".repeat(32);
 
 /**
- * Chooses a share of the events by their ids, so that every attempt of an event is traced or none, and all of them in
- * one trace. Every event passes here when tracing is on.
+ * Samples a share of the events by their ids, so that either all attempts of an event are traced or none, and all of
+ * them in one trace. Runs for every event while tracing is on.
  */
 export function eventSampler(ratio: number): (id: string) => boolean {
   const below = ratio * RANGE;
   if (below <= 0) return () => false;
   if (below >= RANGE) return () => true;
-  return (id) => scatter(id, BASIS) < below;
+  return (id) => hashOf(id, BASIS) < below;
 }
 
-/** FNV-1a, then mixed: ids that differ in their last digit alone must not be chosen together. */
-function scatter(text: string, basis: number): number {
+/** FNV-1a with a final mix: ids that differ only in the last digit must not be sampled together. */
+function hashOf(text: string, basis: number): number {
   let sum = basis;
   for (let at = 0; at < text.length; at += 1) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193);
   sum = Math.imul(sum ^ (sum >>> 16), 0x85ebca6b);
@@ -24,12 +24,12 @@ function scatter(text: string, basis: number): number {
   return (sum ^ (sum >>> 16)) >>> 0;
 }
 
-/** Ids of two tables may be alike; type and time tell them apart. Never all zeros, which is no trace. */
+/** Two tables can hold the same id, so type and time enter too. Never all zeros, which W3C reserves for "no trace". */
 export function traceIdOf({ event, topic }: Message): string {
   const text = `${event.id}\n${event.createdAt}\n${event.type}\n${topic}`;
   let traceId = "";
   for (let part = 1; part <= 4; part += 1) {
-    traceId += scatter(text, BASIS + part)
+    traceId += hashOf(text, BASIS + part)
       .toString(16)
       .padStart(8, "0");
   }

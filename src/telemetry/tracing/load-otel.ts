@@ -13,12 +13,13 @@ async function importAll() {
   return { api, sdk, resources, otlp };
 }
 
+/** The OpenTelemetry packages. */
 export type Otel = Awaited<ReturnType<typeof importAll>>;
 
-/** OpenTelemetry is an optional peer dependency: without it the error says what to install. */
+/** Loads the optional peer dependency. Without it the error says what to install. */
 export async function loadOtel(importPackages = importAll): Promise<Otel> {
   return await importPackages().catch((cause: unknown) => {
-    const what = "OTEL_EXPORTER_OTLP_ENDPOINT is set and OpenTelemetry is missing, install it";
+    const what = "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. Install it";
     throw new RelayError("CONFIG_INVALID", `${what}: npm install ${PACKAGES}.`, { cause });
   });
 }

@@ -9,20 +9,20 @@ import { sampledContext, traceparentOf, withTraceparent } from "./traceparent.ts
 interface SendSpansOptions {
   readonly api: Otel["api"];
   readonly tracer: Tracer;
-  /** Makes the next root span begin this trace. */
+  /** Makes the next root span start this trace. */
   readonly beginTrace: (traceId: string) => void;
-  /** As the messaging conventions name the broker. */
+  /** The broker's name in the messaging conventions. */
   readonly system: string;
   readonly ratio: number;
   readonly redact: (text: string) => string;
 }
 
-/** Events of one publish with a span of their own; whoever records everything must not slow the delivery down. */
+/** Spans of single events per publish: full sampling must not slow the delivery down. */
 const EVENT_SPANS_MAX = 100;
 
 /**
- * Spans of publishes. Each event that is traced has one: in the trace of its row, or in a new trace that its message
- * then carries on. And each topic of the publish has one that is linked to all of them.
+ * Spans of publishes. Each traced event gets one: in the trace of its row, or in a new trace that its message then
+ * carries. Each topic of the publish gets one, linked to those.
  */
 export class SendSpans {
   readonly #options: SendSpansOptions;
@@ -33,7 +33,7 @@ export class SendSpans {
     this.#isChosen = eventSampler(options.ratio);
   }
 
-  /** Null when no event of the publish is traced, which costs next to nothing. */
+  /** Null when no event of the publish is traced; that case is nearly free. */
   begin(batch: readonly Message[]): TracedPublish | null {
     let traced: TracedPublish | null = null;
     for (let index = 0; index < batch.length; index += 1) {
@@ -50,6 +50,7 @@ export class SendSpans {
   }
 }
 
+/** The spans of one publish. */
 export class TracedPublish {
   readonly #options: SendSpansOptions;
   readonly #root: Context;
@@ -67,12 +68,12 @@ export class TracedPublish {
     this.#messages = [...batch];
   }
 
-  /** What is to be sent: the same messages, with a header where a trace begins here. */
+  /** What to send: the same messages, with a header where a new trace starts. */
   get messages(): readonly Message[] {
     return this.#messages;
   }
 
-  /** False when there is room for no more. */
+  /** False when the publish can hold no more spans. */
   trace(index: number, message: Message, parent: SpanContext | null): boolean {
     const { api, beginTrace } = this.#options;
     if (parent === null) beginTrace(traceIdOf(message));
@@ -89,7 +90,7 @@ export class TracedPublish {
     return this.#events.size < EVENT_SPANS_MAX;
   }
 
-  /** All events that are traced are known. */
+  /** Call when all traced events are added; starts the topics' spans. */
   ready(): void {
     for (const [topic, links] of this.#links) {
       const count = { "messaging.batch.message_count": countOf(this.#batch, topic) };
@@ -107,7 +108,7 @@ export class TracedPublish {
     this.#end(span, outcome);
   }
 
-  /** The publish is over; `error` is why the rest has no outcome. */
+  /** The publish ended; `error` is why the remaining events have no outcome. */
   end(error: unknown = null): void {
     const failure: Outcome | undefined =
       error === null ? undefined : { kind: "retry", scope: "destination", reason: reasonOf(error), error };

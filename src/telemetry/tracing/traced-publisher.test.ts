@@ -21,7 +21,7 @@ function message(id: string, headers: Headers = {}, topic = "orders"): Message {
   return { event, topic, key: null, headers, payload };
 }
 
-/** A publisher that keeps what it is given and answers as told. */
+/** A publisher that records its batches and returns the given outcomes. */
 function watched(answer: (message: Message) => Outcome, ratio = 1) {
   const exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({
@@ -60,9 +60,9 @@ function watched(answer: (message: Message) => Outcome, ratio = 1) {
 
 test("A21 an event's span is in its row's trace, the publish's span is linked to it, and its header is unchanged", async () => {
   const { publisher, exporter, seen } = watched(() => delivered);
-  const told: Outcome[] = [];
-  await publisher.publish([message("e1", { traceparent: GIVEN })], (_, outcome) => void told.push(outcome), NEVER);
-  assert.deepEqual(told, [delivered]);
+  const outcomes: Outcome[] = [];
+  await publisher.publish([message("e1", { traceparent: GIVEN })], (_, outcome) => void outcomes.push(outcome), NEVER);
+  assert.deepEqual(outcomes, [delivered]);
   assert.deepEqual(seen[0]?.[0]?.headers, { traceparent: GIVEN });
   const [event, publish] = exporter.getFinishedSpans();
   assert.deepEqual(
@@ -87,7 +87,7 @@ test("A21 an event's span is in its row's trace, the publish's span is linked to
   assert.notEqual(publish?.spanContext().traceId, TRACE);
 });
 
-test("A21 a row without a context gets a header of its own when it is traced, and none when it is not", async () => {
+test("A21 a row without a context gets a header if it is traced, and none otherwise", async () => {
   const traced = watched(() => delivered);
   await traced.publisher.publish([message("e1", { other: "x" })], () => {}, NEVER);
   const [span] = traced.exporter.getFinishedSpans();
@@ -101,7 +101,7 @@ test("A21 a row without a context gets a header of its own when it is traced, an
   assert.deepEqual(untraced.exporter.getFinishedSpans(), []);
 });
 
-test("A21 a header that is spelt otherwise, or is no context, is neither overwritten nor doubled", async () => {
+test("A21 a header in another letter case, or without a valid context, is neither overwritten nor doubled", async () => {
   const { publisher, seen } = watched(() => delivered);
   await publisher.publish(
     [message("e1", { Traceparent: GIVEN }), message("e2", { traceparent: "?" })],
@@ -135,7 +135,7 @@ test("A21 A20 a failure is an error of the event's span and of its topic's, with
   ]);
 });
 
-test("A21 in a transaction an event is delivered when it is committed, and nothing is when it is aborted", async () => {
+test("A21 in a transaction an event counts as delivered on commit, and none on abort", async () => {
   const { publisher, exporter, ends } = watched((it) => (it.event.id === "bad" ? rejected("no") : delivered));
   const lane = await publisher.transactions!.fence(LANE, NEVER);
   const note = { batch: 1n, ids: [] };
@@ -163,7 +163,7 @@ test("A21 in a transaction an event is delivered when it is committed, and nothi
   );
 });
 
-test("A21 a publish that throws ends its spans with that error, and throws it on", async () => {
+test("A21 a publish that throws ends its spans with that error, and rethrows it", async () => {
   const { publisher, exporter } = watched(() => {
     throw new Error("gone");
   });
@@ -177,7 +177,7 @@ test("A21 a publish that throws ends its spans with that error, and throws it on
   );
 });
 
-test("A21 however many events are recorded, a publish has spans for so many and no more", async () => {
+test("A21 the number of event spans of a publish is bounded", async () => {
   const { publisher, exporter, seen } = watched(() => delivered);
   const batch = Array.from({ length: 1_000 }, (_, n) => message(`e${n}`));
   await publisher.publish(batch, () => {}, NEVER);

@@ -4,14 +4,14 @@ import type { Publisher, Report } from "../../ports/publisher.ts";
 import type { CommittedBatch, LaneTransactions, Transactions } from "../../ports/transactions.ts";
 import type { SendSpans, TracedPublish } from "./send-spans.ts";
 
-/** The same publisher, with spans of what it sends. */
+/** The same publisher, with spans for what it sends. */
 export function tracedPublisher(inner: Publisher, spans: SendSpans): Publisher {
   const { transactions } = inner;
   return {
     name: inner.name,
     capabilities: inner.capabilities,
     ...(transactions === undefined ? {} : { transactions: tracedTransactions(transactions, spans) }),
-    publish: (batch, report, signal) => publish(inner, spans, batch, report, signal),
+    publish: (...args) => publish(inner, spans, ...args),
     close: () => inner.close(),
   };
 }
@@ -19,18 +19,16 @@ export function tracedPublisher(inner: Publisher, spans: SendSpans): Publisher {
 async function publish(
   inner: Publisher,
   spans: SendSpans,
-  batch: readonly Message[],
-  report: Report,
-  signal: AbortSignal,
+  ...[batch, report, signal, timer]: Parameters<Publisher["publish"]>
 ): Promise<void> {
   const traced = spans.begin(batch);
-  if (traced === null) return await inner.publish(batch, report, signal);
-  const tell: Report = (index, outcome) => {
+  if (traced === null) return await inner.publish(batch, report, signal, timer);
+  const tracedReport: Report = (index, outcome) => {
     traced.outcome(index, outcome);
     report(index, outcome);
   };
   try {
-    await inner.publish(traced.messages, tell, signal);
+    await inner.publish(traced.messages, tracedReport, signal, timer);
     traced.end();
   } catch (error) {
     traced.end(error);
@@ -46,7 +44,7 @@ function tracedTransactions(inner: Transactions, spans: SendSpans): Transactions
   };
 }
 
-/** What was sent is delivered when its transaction is committed, and not before. */
+/** An event counts as delivered only when its transaction is committed. */
 class TracedLane implements LaneTransactions {
   readonly #inner: LaneTransactions;
   readonly #spans: SendSpans;
@@ -76,20 +74,20 @@ class TracedLane implements LaneTransactions {
 
   async commit(signal: AbortSignal): Promise<void> {
     await this.#ending(this.#inner.commit(signal));
-    this.#tell((outcome) => outcome);
+    this.#report((outcome) => outcome);
   }
 
   async abort(signal: AbortSignal): Promise<void> {
     await this.#ending(this.#inner.abort(signal));
-    this.#tell((outcome) => (outcome.kind === "delivered" ? skipped : outcome));
+    this.#report((outcome) => (outcome.kind === "delivered" ? skipped : outcome));
   }
 
   async close(): Promise<void> {
-    this.#end(new Error("the lane was given up before the transaction's end"));
+    this.#end(new Error("the lane was closed before the transaction ended"));
     await this.#inner.close();
   }
 
-  /** Whatever is rejected leaves nobody with the knowledge of what became of the transaction. */
+  /** After a rejection the transaction's result is unknown, so its spans end with the error. */
   async #ending<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -99,7 +97,7 @@ class TracedLane implements LaneTransactions {
     }
   }
 
-  #tell(judge: (outcome: Outcome) => Outcome): void {
+  #report(judge: (outcome: Outcome) => Outcome): void {
     if (this.#open === null) return;
     const { traced, outcomes } = this.#open;
     for (const [index, outcome] of outcomes.entries()) traced.outcome(index, judge(outcome));

@@ -2,16 +2,16 @@ import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
 import type { Clock } from "../../core/clock.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { Publisher } from "../../ports/publisher.ts";
-import type { Logger } from "../logger.ts";
+import type { Logger } from "../logs/logger.ts";
+import { RepeatLimiter } from "../logs/repeat-limiter.ts";
 import { pushTarget } from "../push/post.ts";
 import type { PushTally } from "../push-tally.ts";
-import { Repeats } from "../repeats.ts";
 import { loadOtel, type Otel } from "./load-otel.ts";
 import { SendSpans } from "./send-spans.ts";
 import { tracedPublisher } from "./traced-publisher.ts";
 
 interface TracingOptions {
-  /** Of the collector, its login in it perhaps. */
+  /** The collector's URL, with or without a login. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly ratio: number;
@@ -24,10 +24,11 @@ interface TracingOptions {
   readonly redact: (text: string) => string;
 }
 
+/** Traces publishers, and exports their spans. */
 export interface Tracing {
   /** The same publisher, with spans. `system` is the broker's name in the messaging conventions. */
   watch(publisher: Publisher, system: string): Publisher;
-  /** Sends what waits and returns when that is done or its time is over. */
+  /** Exports what is left. Returns when that is done or the time is up. */
   stop(): Promise<void>;
 }
 
@@ -39,7 +40,7 @@ const EXPORT_TIMEOUT_MS = 5_000;
 const STOP_MS = 2_000;
 const WARN_EVERY_MS = 60_000;
 
-/** Spans of our own making for our own collector: nothing is registered for the whole process. */
+/** Opens a tracer for our own spans and collector only: it registers nothing globally. */
 export async function openTracing(options: TracingOptions): Promise<Tracing> {
   const otel = await loadOtel();
   const { api, sdk, resources } = otel;
@@ -53,7 +54,7 @@ export async function openTracing(options: TracingOptions): Promise<Tracing> {
     exportTimeoutMillis: EXPORT_TIMEOUT_MS,
   });
   const provider = new sdk.TracerProvider({
-    // Who is traced is decided per event, before any span is made.
+    // Sampling is decided per event, before any span exists.
     sampler: new sdk.AlwaysOnSampler(),
     idGenerator: ids,
     spanProcessors: [processor],
@@ -78,7 +79,7 @@ export async function openTracing(options: TracingOptions): Promise<Tracing> {
   };
 }
 
-/** A trace that is to begin gets the id that was chosen for it; all others are random. */
+/** Gives the next root span the preset trace id; all other ids are random. */
 class ChosenTraceIds {
   readonly #random: { generateTraceId(): string; generateSpanId(): string };
   #chosen: string | null = null;
@@ -105,13 +106,13 @@ function countingExporter({ otlp }: Otel, options: TracingOptions): SpanExporter
   const target = pushTarget(endpoint, PATH, null);
   const all = { ...target.headers, ...headers };
   const inner = new otlp.OTLPTraceExporter({ url: target.url, headers: all, timeoutMillis: EXPORT_TIMEOUT_MS });
-  const repeats = new Repeats(options.clock, WARN_EVERY_MS);
+  const repeats = new RepeatLimiter(options.clock, WARN_EVERY_MS);
   const failed = (spans: readonly ReadableSpan[], error: unknown) => {
     tally.failed("traces");
     tally.dropped("traces", spans.length);
     const repeated = repeats.count("");
     const reason = reasonOf(error, 200);
-    if (repeated !== null) logger.warn({ receiver: "traces", reason, repeated }, "the spans could not be pushed");
+    if (repeated !== null) logger.warn({ receiver: "traces", reason, repeated }, "spans could not be pushed");
   };
   return {
     export: (spans, done) =>

@@ -1,13 +1,13 @@
-/** One rule of a port and how to prove it. Runs under any test runner: it throws when the rule is broken. */
+/** One rule of a port with its test. Runs under any test runner: it throws if the rule is violated. */
 export interface ContractCase<Harness extends { readonly capabilities: unknown }> {
-  /** The rule in plain words, with the requirement's id where there is one. */
+  /** The rule as a sentence, with the requirement's id if there is one. */
   readonly rule: string;
-  /** Absent: the rule binds every adapter. */
+  /** Absent: the rule applies to every adapter. */
   readonly needs?: (capabilities: Harness["capabilities"]) => boolean;
   run(harness: Harness): Promise<void>;
 }
 
-/** The cases that bind an adapter with these capabilities. */
+/** The cases that apply to an adapter with these capabilities. */
 export function applicable<Harness extends { readonly capabilities: unknown }>(
   cases: readonly ContractCase<Harness>[],
   harness: Harness,
@@ -15,13 +15,13 @@ export function applicable<Harness extends { readonly capabilities: unknown }>(
   return cases.filter((it) => it.needs === undefined || it.needs(harness.capabilities));
 }
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
-/** Waits for a condition that a server may take a moment to fulfil. */
+/** Polls until a condition holds that a server may fulfil with a delay. */
 export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadlineMs = performance.now() + PATIENCE_MS;
+  const deadlineMs = performance.now() + TIMEOUT_MS;
   while (!(await condition())) {
-    if (performance.now() > deadlineMs) throw new Error(`waited ${PATIENCE_MS} ms in vain until ${what}`);
+    if (performance.now() > deadlineMs) throw new Error(`timed out after ${TIMEOUT_MS} ms while waiting until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

@@ -12,7 +12,7 @@ async function join(stage: Stage): Promise<string> {
   return id;
 }
 
-/** Who is alive. Runs on the same harness as the store's contract. */
+/** Rules of instance membership. Runs on the same harness as the store's contract. */
 export const membershipContract: readonly ContractCase<StoreHarness>[] = storeCases([
   [
     "an instance that joined is alive and can renew",
@@ -33,7 +33,7 @@ export const membershipContract: readonly ContractCase<StoreHarness>[] = storeCa
   ],
 
   [
-    "B4 an expired instance cannot renew, even if nobody has reaped it yet",
+    "B4 an expired instance cannot renew, even if it is not reaped yet",
     async (stage) => {
       const id = await join(stage);
       await stage.subject.expireInstance(id);
@@ -53,7 +53,7 @@ export const membershipContract: readonly ContractCase<StoreHarness>[] = storeCa
   ],
 
   [
-    "reap finds the expired and leaves the living",
+    "reap removes expired instances and keeps living ones",
     async (stage) => {
       const { membership } = stage.subject.source;
       const [living, first, second] = [await join(stage), await join(stage), await join(stage)];
@@ -66,7 +66,7 @@ export const membershipContract: readonly ContractCase<StoreHarness>[] = storeCa
   ],
 
   [
-    "of several callers of reap exactly one gets an id",
+    "of several concurrent reaps exactly one returns an id",
     async (stage) => {
       const { membership } = stage.subject.source;
       const dead = await Promise.all(Array.from({ length: 8 }, () => join(stage)));
@@ -86,7 +86,7 @@ export const membershipContract: readonly ContractCase<StoreHarness>[] = storeCa
   ],
 
   [
-    "of a renewal and a reap at the same time only one succeeds",
+    "of a concurrent renewal and reap only one succeeds",
     async (stage) => {
       const { membership } = stage.subject.source;
       for (let round = 0; round < 10; round++) {
@@ -99,7 +99,7 @@ export const membershipContract: readonly ContractCase<StoreHarness>[] = storeCa
   ],
 
   [
-    "leaving ends the life at once, and leaving twice is legal",
+    "leaving ends the membership at once, and leaving twice is allowed",
     async (stage) => {
       const { membership } = stage.subject.source;
       const id = await join(stage);

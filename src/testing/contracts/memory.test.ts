@@ -67,8 +67,8 @@ function subjectOf(durableClaims: boolean): StoreSubject {
     resetByHand: async (id) => void source.replay(id),
     expireInstance: async (id) => expireAt(id, database.nowMs() - 1),
     expireImpossiblyFar: async (id) => expireAt(id, database.nowMs() + 10 * 365 * 86_400_000),
-    claimByStranger: async (ids) =>
-      change(ids, { state: "DELIVERING", lockedBy: "stranger", lockedAtMs: database.nowMs() }),
+    claimByOtherRelay: async (ids) =>
+      change(ids, { state: "DELIVERING", lockedBy: "other-relay", lockedAtMs: database.nowMs() }),
     ageClaims: async (ids) => change(ids, { lockedAtMs: database.nowMs() - 2 * database.claimLeaseMs }),
     close: () => source.close(),
   };

@@ -6,11 +6,13 @@ import type { PublisherHarness, PublisherSubject, PublisherTraits, Received } fr
 
 const PROMPTLY_MS = 2_000;
 
-/** Publishes on one subject, and watches that nothing is reported twice or after the end. */
+/** Publishes on one subject and checks that no outcome is reported twice or after the end. */
 class Session {
   readonly subject: PublisherSubject;
   readonly #names = new Map<string, string>();
   #written = 0;
+  /** Number of requests that the publisher has timed. */
+  timed = 0;
 
   constructor(subject: PublisherSubject) {
     this.subject = subject;
@@ -41,9 +43,18 @@ class Session {
       assert.equal(outcomes[index], undefined, `message ${index} was reported twice`);
       outcomes[index] = outcome;
     };
-    await this.subject.publisher.publish(batch, report, signal).finally(() => {
+    let open = 0;
+    const timer = () => {
+      this.timed += 1;
+      open += 1;
+      return () => {
+        open -= 1;
+      };
+    };
+    await this.subject.publisher.publish(batch, report, signal, timer).finally(() => {
       isOver = true;
     });
+    assert.equal(open, 0, "every timed request must end exactly once");
     return outcomes;
   }
 
@@ -77,14 +88,14 @@ function assertKinds(outcomes: readonly Outcome[], kinds: readonly string[]): vo
   );
 }
 
-/** A rule, its proof, and what it asks of an adapter; without the last it binds all. */
+/** A rule, its test, and the adapters that it applies to; without the last it applies to all. */
 type PublisherRule = readonly [
   rule: string,
   prove: (session: Session) => Promise<void>,
   needs?: (capabilities: PublisherTraits) => boolean,
 ];
 
-/** Every rule gets a destination of its own. */
+/** Every rule runs on its own destination. */
 function publisherCases(rules: readonly PublisherRule[]): readonly ContractCase<PublisherHarness>[] {
   return rules.map(([rule, prove, needs = () => true]) => ({
     rule,
@@ -105,7 +116,7 @@ function names(key: string, count: number): string {
   return Array.from({ length: count }, (_, index) => `${key}${index}`).join(" ");
 }
 
-/** Ends by itself or by an error, but soon. */
+/** Waits for the end or an error, which must come promptly. */
 async function assertEndsPromptly(publishing: Promise<unknown>): Promise<void> {
   const startedMs = performance.now();
   await publishing.catch(() => {});
@@ -116,9 +127,11 @@ const general: readonly PublisherRule[] = [
   ["a publisher that never published can be closed", async () => {}],
 
   [
-    "an empty batch is legal and reports nothing",
+    "an empty batch and an examination send nothing, and a working destination has no obstacle",
     async (session) => {
       assert.deepEqual(await session.publish([]), []);
+      assert.deepEqual((await session.subject.publisher.examine?.(new AbortController().signal)) ?? [], []);
+      assert.deepEqual(await session.subject.received(), []);
     },
   ],
 
@@ -129,6 +142,8 @@ const general: readonly PublisherRule[] = [
       await session.deliver(batch);
       const received = await session.subject.received();
       assert.deepEqual(received.map(({ id }) => id).sort(), batch.map(({ event }) => event.id).sort());
+      const isTimed = session.subject.publisher.capabilities.timesRequests === true;
+      assert.equal(session.timed > 0, isTimed, "a publisher times requests exactly if it declares so");
     },
   ],
 
@@ -158,7 +173,7 @@ const general: readonly PublisherRule[] = [
   ],
 
   [
-    "A3 messages of a key arrive in their order within a batch, where the publisher says so",
+    "A3 messages of a key arrive in order within a batch, if the publisher declares it",
     async (session) => {
       for (let round = 0; round < 3; round++) {
         const batch = Array.from({ length: 20 }, (_, index) => `a${round * 20 + index} b${round * 20 + index}`);
@@ -191,7 +206,7 @@ const general: readonly PublisherRule[] = [
   ],
 
   [
-    "a publish whose signal has aborted already ends promptly and delivers nothing falsely",
+    "a publish with an aborted signal ends promptly and reports no message as delivered that has not arrived",
     async (session) => {
       const [message] = session.messages("a1");
       const publishing = session.publish([message!], AbortSignal.abort());
@@ -215,7 +230,7 @@ const general: readonly PublisherRule[] = [
 
 const whenRefused: readonly PublisherRule[] = [
   [
-    "C5 a refused message is reported as a failure of its own, all others of the batch are delivered",
+    "C5 a refused message is reported as its own failure, and all others of the batch are delivered",
     async (session) => {
       const [bad, ...others] = session.messages("a1 b1 c1 -1");
       const outcomes = await session.publish([others[0]!, await session.subject.refuse!(bad!), ...others.slice(1)]);
@@ -230,7 +245,7 @@ const whenRefused: readonly PublisherRule[] = [
   ],
 
   [
-    "F2 a refused message keeps the later ones of its key in the batch back, where the publisher says so",
+    "F2 a refused message holds back the later ones of its key in the batch, if the publisher declares it",
     async (session) => {
       const [before, bad, ...after] = session.messages("a1 a2 a3 b1 a4");
       const batch = [before!, await session.subject.refuse!(bad!), ...after];
@@ -253,7 +268,7 @@ const whenStalled: readonly PublisherRule[] = [
       let reports = 0;
       const publisher = session.subject.publisher;
       const publishing = publisher.publish(session.messages("a1 b1"), () => reports++, new AbortController().signal);
-      // That nothing happens can only be shown by letting time pass.
+      // The absence of a report can only be shown by letting time pass.
       await new Promise((resolve) => setTimeout(resolve, 100));
       assert.equal(reports, 0);
       await session.subject.resume!();
@@ -265,7 +280,7 @@ const whenStalled: readonly PublisherRule[] = [
   ],
 
   [
-    "an abort ends a publish that gets no answer promptly, and nothing is reported afterwards",
+    "an abort promptly ends a publish without an answer, and nothing is reported afterwards",
     async (session) => {
       await session.subject.stall!();
       const abort = new AbortController();
@@ -283,7 +298,7 @@ const whenStalled: readonly PublisherRule[] = [
 
 const whenStopped: readonly PublisherRule[] = [
   [
-    "A4 while the destination is down nothing is delivered and no event is blamed; afterwards it goes on by itself",
+    "A4 while the destination is down nothing is delivered and no failure counts against an event; afterwards publishing continues",
     async (session) => {
       await session.deliver(session.messages("a1"));
       await session.subject.stop!();
@@ -298,7 +313,7 @@ const whenStopped: readonly PublisherRule[] = [
         const again = await session.publish(batch, AbortSignal.timeout(PROMPTLY_MS)).catch((): Outcome[] => []);
         return again.length === 2 && again.every((outcome) => outcome?.kind === "delivered");
       });
-      // What had no answer may have arrived, so it may be there twice.
+      // Messages without an answer may have arrived, so duplicates are allowed.
       assert.match(await session.receivedOf("a"), /^a1( a2)+$/);
       assert.match(await session.receivedOf("b"), /^b2( b2)*$/);
     },
@@ -306,5 +321,5 @@ const whenStopped: readonly PublisherRule[] = [
   ],
 ];
 
-/** What every publisher promises. Each case opens a destination of its own and closes both. */
+/** The guarantees of every publisher. Each case opens its own destination and closes both. */
 export const publisherContract = publisherCases([...general, ...whenRefused, ...whenStalled, ...whenStopped]);

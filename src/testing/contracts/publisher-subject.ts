@@ -1,13 +1,13 @@
 import type { Headers, Message } from "../../core/event.ts";
 import type { Publisher, PublisherCapabilities } from "../../ports/publisher.ts";
 
-/** What a destination can be made to do; chooses the cases that bind its publisher. */
+/** What a destination can do in tests; selects the cases that apply to its publisher. */
 export interface PublisherTraits extends PublisherCapabilities {
   /** It can refuse a single message. */
   readonly refuses: boolean;
-  /** It can be made to take messages without answering. */
+  /** It can accept messages without answering. */
   readonly stalls: boolean;
-  /** It can be stopped and started again with what it had. */
+  /** It can be stopped and started again with its messages. */
   readonly stops: boolean;
 }
 
@@ -23,11 +23,11 @@ export interface Received {
 /** A publisher at an empty destination. */
 export interface PublisherSubject {
   readonly publisher: Publisher;
-  /** A topic that exists or may be created, with a name of its own per subject. */
+  /** A topic that exists or can be created, with a unique name per subject. */
   readonly topic: string;
-  /** Everything that has arrived, in the order in which a consumer sees it. */
+  /** All messages that have arrived, in the order in which a consumer sees them. */
   received(): Promise<readonly Received[]>;
-  /** With `refuses`: changes the message, or prepares the destination, so that this one alone is refused. */
+  /** With `refuses`: changes the message or prepares the destination so that only this message is refused. */
   refuse?(message: Message): Promise<Message>;
   /** With `stalls`. */
   stall?(): Promise<void>;
@@ -35,7 +35,7 @@ export interface PublisherSubject {
   /** With `stops`: each returns when it is done. */
   stop?(): Promise<void>;
   start?(): Promise<void>;
-  /** Of the destination. The publisher is closed by the contract. */
+  /** Closes the destination. The contract closes the publisher. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,5 @@
 import type { ContractCase } from "./contract-case.ts";
+import { laneLeaseCases } from "./lease-contract.ts";
 import { backlogCases } from "./store-backlog.ts";
 import { contentCases } from "./store-content.ts";
 import { deadLetterCases } from "./store-dead-letters.ts";
@@ -11,7 +12,7 @@ import { readingCases } from "./store-reading.ts";
 import { settlingCases } from "./store-settling.ts";
 import type { StoreHarness } from "./store-subject.ts";
 
-/** What every queue store promises. Each case opens a subject of its own and closes it. */
+/** The guarantees of every queue store. Each case opens its own subject and closes it. */
 export const queueStoreContract: readonly ContractCase<StoreHarness>[] = [
   ...laneCases,
   ...readingCases,
@@ -23,4 +24,5 @@ export const queueStoreContract: readonly ContractCase<StoreHarness>[] = [
   ...durableClaimCases,
   ...backlogCases,
   ...ledgerCases,
+  ...laneLeaseCases,
 ];

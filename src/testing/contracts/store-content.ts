@@ -5,7 +5,7 @@ import type { TypeFilter } from "../../ports/queue-store.ts";
 import { until } from "./contract-case.ts";
 import { type Stage, storeCases } from "./store-stage.ts";
 
-/** In the form that jsonb itself has, so that every kind of column must return it unchanged. */
+/** In the normalized form of jsonb, so that every kind of column must return it unchanged. */
 const JSON_TEXTS = [
   '{"a": 1.10, "bb": [true, null, "\\u0001 é 🔑"]}',
   '"text"',
@@ -24,7 +24,7 @@ const order: TypeFilter = [
   { pattern: "exact", mine: true },
 ];
 
-/** Types that mean something to SQL, to LIKE or to regular expressions, each with one that must not match it. */
+/** Types with characters that are special in SQL, LIKE or regular expressions, each with one that must not match it. */
 const HOSTILE_TYPES: readonly (readonly [pattern: string, taken: string, left: string])[] = [
   ["100%*", "100%x", "100x"],
   ["a_*", "a_b", "axb"],
@@ -39,7 +39,7 @@ const HOSTILE_TYPES: readonly (readonly [pattern: string, taken: string, left: s
   ["{x,y}", "{x,y}", "x"],
 ];
 
-/** Which events a pipeline takes, and that it gets them as they were stored. */
+/** Which events a pipeline reads, and that it gets them unchanged. */
 export const contentCases = storeCases([
   [
     "A16 a payload arrives byte for byte as it is stored: JSON",
@@ -51,7 +51,7 @@ export const contentCases = storeCases([
     },
   ],
   [
-    "A16 a payload arrives byte for byte as it is stored: any text, also none",
+    "A16 a payload arrives byte for byte as it is stored: any text, also an empty one",
     (stage) =>
       assertPayloads(
         stage,
@@ -97,7 +97,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "an event with a payload beyond the limit is shown with a fault and without its payload",
+    "an event whose payload exceeds the limit is returned with a fault and without its payload",
     async (stage) => {
       const owner = await stage.own({ payloadBytesMax: 1_000 });
       await stage.write("a1", { payload: Buffer.from(JSON.stringify("x".repeat(2_000))) });
@@ -111,7 +111,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "H1 wide headers arrive whole, and count for the size of a page",
+    "H1 wide headers arrive whole and count towards the size of a page",
     async (stage) => {
       const headers = { a: "x".repeat(100_000), b: "é".repeat(20_000) };
       await stage.write("a1 b1 c1 d1", { headers });
@@ -127,7 +127,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "H1 an event whose key, type or correlation id is beyond its limit is shown with a fault and without it",
+    "H1 an event whose key, type or correlation id exceeds its limit is returned with a fault and without it",
     async (stage) => {
       const owner = await stage.own();
       const wide = "x".repeat(TEXT_BYTES_MAX + 1);
@@ -142,7 +142,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "D2 a pipeline is shown its own types only: exact ones and patterns, the first match decides",
+    "D2 a pipeline reads only its own types: exact ones and patterns, the first match decides",
     async (stage) => {
       const types = [
         "order.placed",
@@ -165,7 +165,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "a pattern takes every character but `*` literally",
+    "a pattern matches every character except `*` literally",
     async (stage) => {
       const types: TypeFilter = HOSTILE_TYPES.map(([pattern]) => ({ pattern, mine: true }));
       const written = HOSTILE_TYPES.flatMap(([, taken, left]) => [taken, left]);
@@ -176,7 +176,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "a pipeline with an empty filter is shown nothing",
+    "a pipeline with an empty filter reads no events",
     async (stage) => {
       await stage.write("a1");
       assert.equal(await (await stage.own({ types: [] })).sees(), "");
@@ -184,7 +184,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "two pipelines of one source share out its events, and each settles its own lanes",
+    "two pipelines of one source divide its events, and each settles its own lanes",
     async (stage) => {
       await stage.write("a1 a2", { type: "x" });
       await stage.write("b1", { type: "y" });
@@ -205,7 +205,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "D2 a rule can ask for key, correlation id and headers; what is not there matches nothing",
+    "D2 a rule can match key, correlation id and headers; a missing one matches nothing",
     async (stage) => {
       const when = [
         { field: "header:region's", patterns: ["eu", "uk-*"] },
@@ -235,13 +235,13 @@ export const contentCases = storeCases([
   ],
 
   [
-    "D6 types that no pipeline takes are reported with their count, at most 1,000",
+    "D6 types that match no pipeline are reported with their count, at most 1,000",
     async (stage) => {
       const first = await stage.own({ name: "x", types: [{ pattern: "x", mine: true }] });
       await stage.own({ name: "y", types: [{ pattern: "y*", mine: true }] });
       await stage.write("a1", { type: "x" });
       await stage.write("b1", { type: "yy" });
-      await stage.write("c1 c2", { type: "nobody's" });
+      await stage.write("c1 c2", { type: "unknown's" });
       const many = Array.from({ length: 1_050 }, (_, index) => `d${index}`).join(" ");
       await stage.subject.insertInOneTransaction([stage.events(many, { type: "z" })]);
       let unrouted = await first.store.unrouted();
@@ -252,7 +252,7 @@ export const contentCases = storeCases([
       assert.deepEqual(
         [...unrouted].sort((a, b) => a.count - b.count),
         [
-          { type: "nobody's", count: 2 },
+          { type: "unknown's", count: 2 },
           { type: "z", count: 1_000 },
         ],
       );
@@ -260,7 +260,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "D6 what another living instance takes is not reported, and is again when that one is dead",
+    "D6 types of another living instance are not reported, and are reported once that instance is dead",
     async (stage) => {
       const first = await stage.own({ name: "x", types: [{ pattern: "x", mine: true }] });
       const other = await stage.own({ name: "y", types: [{ pattern: "y*", mine: true }] });
@@ -273,13 +273,13 @@ export const contentCases = storeCases([
   ],
 
   [
-    "D6 of several pipelines only the first that has an owner of lane 0 reports; none while somebody's types are unknown",
+    "D6 of several pipelines only the first with an owner of lane 0 reports; none while the types of an instance are unknown",
     async (stage) => {
-      const nobody = { type: "nobody's" };
+      const unknown = { type: "unknown's" };
       const first = await stage.own({ name: "x", types: [{ pattern: "x", mine: true }] });
       const second = await stage.own({ name: "y", types: [{ pattern: "y", mine: true }] });
-      await stage.write("a1", nobody);
-      const found = [{ ...nobody, count: 1 }];
+      await stage.write("a1", unknown);
+      const found = [{ ...unknown, count: 1 }];
       assert.deepEqual([await first.store.unrouted(), await second.store.unrouted()], [found, []]);
       await first.die();
       assert.deepEqual(await second.store.unrouted(), found);
@@ -292,7 +292,7 @@ export const contentCases = storeCases([
   ],
 
   [
-    "pruning deletes delivered events only, no more than asked for and none that is too young",
+    "pruning deletes only delivered events, at most as many as requested and none that is too young",
     async (stage) => {
       await stage.write("a1 a2 a3 a4 a5");
       const owner = await stage.own();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { AT_ONCE, DEAD_PARKED, DEAD_SKIPPED, storeCases } from "./store-stage.ts";
 
-/** What is left of an event that is not tried again. */
+/** Rules of dead letters. */
 export const deadLetterCases = storeCases([
   [
     "A10 a dead letter keeps payload, reason, count, first and last failure and the error of every attempt",
@@ -37,7 +37,7 @@ export const deadLetterCases = storeCases([
   ],
 
   [
-    "A10 an event that is dead at its first failure leaves a dead letter too",
+    "A10 an event that is dead after its first failure has a dead letter too",
     async (stage) => {
       await stage.write("a1 -1");
       const owner = await stage.own();
@@ -65,7 +65,7 @@ export const deadLetterCases = storeCases([
   ],
 
   [
-    "A10 an event that recovers leaves no dead letter",
+    "A10 an event that is delivered after failures has no dead letter",
     async (stage) => {
       await stage.write("a1");
       const owner = await stage.own();

@@ -6,7 +6,7 @@ import type { StoreCapabilities } from "./store-subject.ts";
 const durable = ({ durableClaims }: StoreCapabilities) => durableClaims;
 
 function claimsOf(owner: Owner): DurableClaims {
-  return owner.store.durableClaims ?? assert.fail("the harness promises durable claims, the store has none");
+  return owner.store.durableClaims ?? assert.fail("the harness declares durable claims, but the store has none");
 }
 
 async function failuresOf(owner: Owner): Promise<[string, number][]> {
@@ -14,7 +14,7 @@ async function failuresOf(owner: Owner): Promise<[string, number][]> {
   return events.map((event): [string, number] => [owner.stage.showIds([event.id]), event.failures]).sort();
 }
 
-/** Claims that are written into the row, beside relays that are not ours. */
+/** Claims that are written into the row, next to other relays on the same table. */
 export const durableClaimCases = storeCases([
   [
     "a store without durable claims has none",
@@ -25,7 +25,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B3 claimed events are not shown to a second run, handed back ones are, without an attempt counted",
+    "B3 a second run does not return claimed events; it returns handed-back ones, without an attempt counted",
     async (stage) => {
       await stage.write("a1 a2 b1");
       const owner = await stage.own();
@@ -40,7 +40,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 H1 what a dead owner had claimed is freed at take-over, with one attempt counted on what it had sent",
+    "B5 H1 claims of a dead owner are freed at take-over, with one attempt counted for events that it had sent",
     async (stage) => {
       await stage.write("a1 a2 b1 c1");
       const first = await stage.own();
@@ -56,7 +56,7 @@ export const durableClaimCases = storeCases([
       ];
       const second = await stage.own();
       assert.deepEqual(await failuresOf(second), expected);
-      // What it had sent is not what the next one has sent.
+      // The events that it had sent do not count as sent by the next owner.
       await second.die();
       assert.deepEqual(await failuresOf(await stage.own()), expected);
     },
@@ -80,7 +80,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "H1 no more is claimed of a lane than it has room for",
+    "H1 no more events of a lane are claimed than it has room for",
     async (stage) => {
       await stage.write("a1 a2 a3 b1 b2 b3 c1 c2 c3 d1 d2 d3");
       const owner = await stage.own({ lanes: 2 });
@@ -102,7 +102,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B3 what an owner had claimed and released in good order is freed without an attempt",
+    "B3 claims that an owner released gracefully are freed without an attempt",
     async (stage) => {
       await stage.write("a1 a2");
       const first = await stage.own();
@@ -118,11 +118,11 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 an event claimed by another relay is not shown until its claim is stale, then with an attempt counted",
+    "B5 an event claimed by another relay is not returned until its claim is stale, then with an attempt counted",
     async (stage) => {
       await stage.write("a1 b1");
       const owner = await stage.own();
-      await stage.subject.claimByStranger!(stage.ids("a1"));
+      await stage.subject.claimByOtherRelay!(stage.ids("a1"));
       assert.equal(await owner.sees(), "b1");
       assert.deepEqual(await claimsOf(owner).reapStale(10), { freed: 0, dead: 0 });
       await stage.subject.ageClaims!(stage.ids("a1"));
@@ -136,11 +136,11 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 a stale claim for the last time allowed is dead",
+    "B5 an event whose last allowed claim is stale is dead",
     async (stage) => {
       await stage.write("a1");
       const owner = await stage.own({ attemptsMax: 1 });
-      await stage.subject.claimByStranger!(stage.ids("a1"));
+      await stage.subject.claimByOtherRelay!(stage.ids("a1"));
       await stage.subject.ageClaims!(stage.ids("a1"));
       assert.deepEqual(await claimsOf(owner).reapStale(10), { freed: 0, dead: 1 });
       assert.equal(await stage.dead(), "a1");
@@ -149,7 +149,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 the claim of a living instance is never taken for stale",
+    "B5 the claim of a living instance is never stale",
     async (stage) => {
       await stage.write("a1");
       const owner = await stage.own();
@@ -177,7 +177,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 an old claim that its owner knows nothing of is given back by the refresh of the others",
+    "B5 a refresh frees old claims of its owner that it does not name",
     async (stage) => {
       await stage.write("a1 b1 c1");
       const owner = await stage.own();
@@ -190,7 +190,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "H1 what was claimed comes back in the order of the claims, though only a part of it was refreshed",
+    "H1 freed events return in the order of their claims, even if only some claims were refreshed",
     async (stage) => {
       await stage.subject.insertInOneTransaction([stage.events("a1 a2 a3 a4 a5 a6")]);
       const first = await stage.own();
@@ -207,7 +207,7 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 a head whose claim is the caller's already is claimed all the same",
+    "B5 a head that the caller has already claimed can be claimed again",
     async (stage) => {
       await stage.write("a1 b1");
       const owner = await stage.own();
@@ -219,13 +219,13 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "B5 a held event that another relay claimed meanwhile is gone for us",
+    "B5 a held event that another relay claimed meanwhile is reported as gone",
     async (stage) => {
       await stage.write("a1 b1");
       const owner = await stage.own();
       await owner.read();
       await owner.settle({ failed: [stage.failure("a1", AT_ONCE), stage.failure("b1", AT_ONCE)] });
-      await stage.subject.claimByStranger!(stage.ids("a1"));
+      await stage.subject.claimByOtherRelay!(stage.ids("a1"));
       const { events, gone } = await owner.store.claimHeads(owner.takeoverOf().grant, stage.ids("a1 b1"));
       assert.deepEqual([stage.show(events), stage.showIds(gone)], ["b1", "a1"]);
     },
@@ -233,11 +233,11 @@ export const durableClaimCases = storeCases([
   ],
 
   [
-    "no more stale claims are freed at once than asked for",
+    "no more stale claims are freed at once than requested",
     async (stage) => {
       await stage.write("a1 b1 c1");
       const owner = await stage.own();
-      await stage.subject.claimByStranger!(stage.ids("a1 b1 c1"));
+      await stage.subject.claimByOtherRelay!(stage.ids("a1 b1 c1"));
       await stage.subject.ageClaims!(stage.ids("a1 b1 c1"));
       assert.equal((await claimsOf(owner).reapStale(2)).freed, 2);
       assert.equal((await claimsOf(owner).reapStale(2)).freed, 1);

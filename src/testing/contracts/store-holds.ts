@@ -27,12 +27,12 @@ async function heads(owner: Owner, names: string) {
   return owner.store.claimHeads(owner.takeoverOf().grant, owner.stage.ids(names));
 }
 
-/** Claims what is not settled back, so that the next run may show it. */
+/** Hands back unsettled events, so that the next run may return them. */
 async function giveBack(owner: Owner, names: string): Promise<void> {
   await owner.settle({ handedBack: owner.stage.ids(names) });
 }
 
-/** What a failing event does to its key. */
+/** How a failing event affects its key. */
 export const holdCases = storeCases([
   [
     "A8 a failed event makes a hold that survives its owner, with attempts and due time",
@@ -64,7 +64,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "F2 a held event and the later ones of its key are not shown, other keys are",
+    "F2 a run does not return a held event and the later ones of its key, but other keys",
     async (stage) => {
       const owner = await reader(stage, "a1 b1 a2 b2");
       await owner.settle({ failed: [stage.failure("a1", AT_ONCE)], handedBack: stage.ids("a2 b1 b2") });
@@ -85,7 +85,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "the probe does not count what is held",
+    "the probe does not count held events",
     async (stage) => {
       const owner = await reader(stage, "a1 a2");
       await owner.settle({ failed: [stage.failure("a1", LATER)], handedBack: stage.ids("a2") });
@@ -94,7 +94,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "a due head is claimed with its payload and failures; one that is not due is in neither list",
+    "a due head is claimed with its payload and failures; a head that is not due is in neither list",
     async (stage) => {
       const owner = await reader(stage, "a1 b1");
       await owner.settle({ failed: [stage.failure("a1", AT_ONCE, { attempts: 2 }), stage.failure("b1", LATER)] });
@@ -106,7 +106,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "heads whose row was deleted or marked by others are gone",
+    "heads whose row another program deleted or marked are gone",
     async (stage) => {
       const owner = await reader(stage, "a1 b1 c1");
       await owner.settle({ failed: ["a1", "b1", "c1"].map((name) => stage.failure(name, AT_ONCE)) });
@@ -135,7 +135,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "F2 when a head is delivered its hold is released and the later ones flow in order",
+    "F2 when a head is delivered its hold is released and the later events follow in order",
     async (stage) => {
       const owner = await reader(stage, "a1 a2 a3");
       await owner.settle({ failed: [stage.failure("a1", AT_ONCE)], handedBack: stage.ids("a2 a3") });
@@ -148,7 +148,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "F2 a dead event that parks keeps the later ones of its key back, and is never shown again",
+    "F2 a dead event that parks holds back the later ones of its key, and is never returned again",
     async (stage) => {
       const owner = await reader(stage, "a1 a2 b1");
       await owner.settle({ failed: [stage.failure("a1", DEAD_PARKED)], handedBack: stage.ids("a2 b1") });
@@ -164,7 +164,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "F2 a dead event that does not park lets the later ones go, and is never shown again",
+    "F2 a dead event that does not park lets the later ones continue, and is never returned again",
     async (stage) => {
       const owner = await reader(stage, "a1 a2 -1");
       const failed = [stage.failure("a1", DEAD_SKIPPED), stage.failure("-1", DEAD_SKIPPED)];
@@ -178,7 +178,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "a head that dies without parking lets its key go",
+    "a head that dies without parking lets its key continue",
     async (stage) => {
       const owner = await reader(stage, "a1 a2");
       await owner.settle({ failed: [stage.failure("a1", AT_ONCE)], handedBack: stage.ids("a2") });
@@ -189,7 +189,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "a review drops the holds of rows that vanished or were marked, and their keys flow again",
+    "a review drops the holds of rows that were deleted or marked, and their keys continue",
     async (stage) => {
       const owner = await reader(stage, "a1 a2 b1 b2 c1 c2");
       const failed = ["a1", "b1", "c1"].map((name) => stage.failure(name, LATER));
@@ -215,7 +215,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "a dead event that a person reset in its own table is tried again after a review, before the later ones of its key",
+    "a dead event that an operator reset in its own table is retried after a review, before the later ones of its key",
     async (stage) => {
       const owner = await reader(stage, "a1 a2");
       await owner.settle({ failed: [stage.failure("a1", DEAD_PARKED)], handedBack: stage.ids("a2") });
@@ -260,7 +260,7 @@ export const holdCases = storeCases([
   ],
 
   [
-    "a suspect that failed, or was given up in good order with its lane, has counted no crash; one of a former owner has",
+    "a suspect that failed, or was released gracefully with its lane, counts no crash; one of a former owner does",
     async (stage) => {
       await stage.write("a1 b1 c1");
       const former = await stage.own();

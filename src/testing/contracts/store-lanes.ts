@@ -3,10 +3,10 @@ import { SPEC, storeCases } from "./store-stage.ts";
 
 const LANES = { lanes: 4 };
 
-/** Who owns a lane, and how it changes hands. */
+/** Ownership of lanes and its changes. */
 export const laneCases = storeCases([
   [
-    "prepare is legal to repeat and beside others, and the number of lanes in the database wins",
+    "prepare can be repeated and run concurrently, and the number of lanes in the database wins",
     async (stage) => {
       const prepared = await Promise.all([1, 2, 3].map(() => stage.subject.store({ ...SPEC, ...LANES }).prepare()));
       assert.deepEqual(prepared, [LANES, LANES, LANES]);
@@ -15,7 +15,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "a fresh lane belongs to nobody, and the survey names only living instances of the pipeline",
+    "a new lane has no owner, and the survey names only living instances of the pipeline",
     async (stage) => {
       const mine = await stage.join(LANES);
       const dead = await stage.join(LANES);
@@ -31,7 +31,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "A17 a pause is seen by every instance with its author and reason, touches no other pipeline, and ends",
+    "A17 every instance sees a pause with its author and reason; it affects no other pipeline, and ends",
     async (stage) => {
       const [first, second, other] = [
         await stage.own(LANES),
@@ -77,7 +77,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "a lane that nobody owns is taken, with an epoch and without a crash",
+    "a lane without an owner is taken with an epoch and without a crash",
     async (stage) => {
       const owner = await stage.own(LANES);
       assert.equal(owner.grants.length, 4);
@@ -92,7 +92,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "only the lanes that were asked for are taken",
+    "only the requested lanes are taken",
     async (stage) => {
       const owner = await stage.join(LANES);
       const taken = await owner.takeOver([1, 3]);
@@ -125,7 +125,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "a lane whose owner left without releasing it is free too",
+    "a lane whose owner left without releasing it is free",
     async (stage) => {
       const first = await stage.own();
       await stage.subject.source.membership.leave(first.id);
@@ -135,7 +135,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "after a release in good order the next owner counts no crash",
+    "after a graceful release the next owner counts no crash",
     async (stage) => {
       const first = await stage.own();
       await first.store.release(first.takeoverOf().grant);
@@ -184,7 +184,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "B4 of several take-overs at once exactly one wins each lane",
+    "B4 of several concurrent take-overs exactly one wins each lane",
     async (stage) => {
       const owners = await Promise.all(Array.from({ length: 5 }, () => stage.join(LANES)));
       await Promise.all(owners.map((owner) => owner.takeOver()));
@@ -194,7 +194,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "B4 of several take-overs of a dead owner's lanes at once exactly one wins each",
+    "B4 of several concurrent take-overs of a dead owner's lanes exactly one wins each",
     async (stage) => {
       const dead = await stage.own(LANES);
       const owners = await Promise.all(Array.from({ length: 5 }, () => stage.join(LANES)));
@@ -205,7 +205,7 @@ export const laneCases = storeCases([
   ],
 
   [
-    "epochs rise strictly, however a lane changes hands",
+    "epochs rise strictly, however a lane changes its owner",
     async (stage) => {
       let last = 0n;
       const rises = (epoch: bigint) => {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import type { ClaimedEvent } from "../../ports/queue-store.ts";
 import { BYTES_MAX, SPEC, storeCases } from "./store-stage.ts";
 
-/** What exactly-once delivery asks of a source: a name of its own, and progress that a ledger can be compared with. */
+/** What exactly-once delivery needs from a source: stable slots, and progress that can be compared with a ledger. */
 export const ledgerCases = storeCases([
   [
-    "A2 every pipeline has slots of its own in its database, whoever asks and how often",
+    "A2 every pipeline has its own slots in its database, however often and concurrently they are requested",
     async (stage) => {
       const stores = [
         { ...SPEC, lanes: 4 },
@@ -26,7 +26,7 @@ export const ledgerCases = storeCases([
   ],
 
   [
-    "A2 only what is settled out of a ledger counts as ledgered, and both numbers reach the next owner",
+    "A2 only batches settled with a ledger count as ledgered, and the next owner gets both numbers",
     async (stage) => {
       await stage.write("a1 b1 c1");
       const owner = await stage.own();
@@ -42,7 +42,7 @@ export const ledgerCases = storeCases([
   ],
 
   [
-    "A2 what a former owner delivered is settled by his successor, though he never claimed it",
+    "A2 a successor settles what a former owner delivered, without having claimed it",
     async (stage) => {
       await stage.write("a1 a2 b1");
       const first = await stage.own();
@@ -57,7 +57,7 @@ export const ledgerCases = storeCases([
   ],
 
   [
-    "A2 events can be looked at by id without a claim, whether held or not, until they are settled",
+    "A2 events can be read by id without a claim, held or not, until they are settled",
     async (stage) => {
       await stage.write("a1 b1 c1");
       const owner = await stage.own();
@@ -66,7 +66,7 @@ export const ledgerCases = storeCases([
       const looked: ClaimedEvent[] = [];
       const waiting = [...stage.ids("a1 b1 c1 d1")];
       while (waiting.length > 0) {
-        const { events, unread } = await owner.store.lookAt(waiting.splice(0));
+        const { events, unread } = await owner.store.readUnsettled(waiting.splice(0));
         looked.push(...events);
         waiting.push(...unread);
       }
@@ -79,7 +79,7 @@ export const ledgerCases = storeCases([
   ],
 
   [
-    "A2 a healing settle says what somebody else marked or deleted meanwhile",
+    "A2 a healing settle reports events that another program marked or deleted meanwhile",
     async (stage) => {
       await stage.write("a1 b1 c1");
       await stage.subject.markByHand(stage.id("a1"));

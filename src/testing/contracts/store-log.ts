@@ -3,7 +3,7 @@ import { BYTES_MAX, type Stage, type StoreRule, storeCases } from "./store-stage
 
 const isLog: StoreRule[2] = ({ isLog = false }) => isLog;
 
-/** An owner dies in the midst of a run that parked these two; returns the next one. */
+/** An owner dies during a run that parked these two events; returns the next owner. */
 async function parkedOnTheWay(stage: Stage) {
   await stage.write("a1 b1");
   const first = await stage.own();
@@ -20,10 +20,10 @@ async function parkedOnTheWay(stage: Stage) {
   );
 }
 
-/** What is settled behind a log's checkpoint, and what waits beside the log. */
+/** Events settled ahead of a log's checkpoint, and events parked beside the log. */
 export const logCases = storeCases([
   [
-    "A2 D9 what was settled ahead of others stays so, also when an owner settles before it has read that far",
+    "A2 D9 events settled ahead of the checkpoint stay settled, even if an owner settles before it has read that far",
     async (stage) => {
       await stage.write("a1 b1 c1 d1");
       const first = await stage.own();
@@ -38,7 +38,7 @@ export const logCases = storeCases([
     isLog,
   ],
   [
-    "A2 D9 an event that a run parked comes from beside the log, and from there alone",
+    "A2 D9 an event that a run parked is read from beside the log, and only from there",
     async (stage) => {
       const second = await parkedOnTheWay(stage);
       const seen = await second.inRun(async (run) => {
@@ -51,7 +51,7 @@ export const logCases = storeCases([
     isLog,
   ],
   [
-    "A3 D9 after a take-over what is parked does not overtake an event of its key that the former owner had in flight",
+    "A3 D9 after a take-over a parked event does not overtake an event of its key that the former owner had in flight",
     async (stage) => {
       await stage.write("a1");
       await stage.write("a2", { type: "closed" });
@@ -61,7 +61,7 @@ export const logCases = storeCases([
       await first.die();
       const second = await stage.own();
       const seen: { id: string; key: string | null }[] = [];
-      // Over as many runs as it likes.
+      // The source may need several runs.
       for (let run = 0; run < 4; run++) {
         const events = await second.read();
         seen.push(...events);
@@ -72,7 +72,7 @@ export const logCases = storeCases([
     isLog,
   ],
   [
-    "A2 D9 an event that a run parked and a ledger knows as delivered comes no more",
+    "A2 D9 a parked event that the ledger lists as delivered is not returned again",
     async (stage) => {
       const second = await parkedOnTheWay(stage);
       await second.settle({ delivered: stage.ids("a1 b1"), ledger: "heal", batch: 5n });

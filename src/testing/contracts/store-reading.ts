@@ -4,10 +4,10 @@ import { AT_ONCE, BYTES_MAX, storeCases } from "./store-stage.ts";
 
 const HOSTILE_KEYS = ["it's", '"quoted"', "back\\slash", "a,b", "{a}", "%", "_", "", " ", "ключ🔑", "null", "$1", "--"];
 
-/** What a run shows, and in which order. */
+/** Which events a run returns, and in which order. */
 export const readingCases = storeCases([
   [
-    "A3 events of a key come in the order of writing",
+    "A3 events of a key are returned in the order of writing",
     async (stage) => {
       await stage.write("a1 b1 a2 a3 b2 a4 a5 a6 b3 a7 -1");
       assert.equal(await (await stage.own()).sees(), "-1 a1 a2 a3 a4 a5 a6 a7 b1 b2 b3");
@@ -15,7 +15,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "A3 events of a key come in the order of writing also within one transaction",
+    "A3 events of a key are returned in the order of writing, also within one transaction",
     async (stage) => {
       const names = Array.from({ length: 12 }, (_, index) => `a${index}`);
       await stage.subject.insertInOneTransaction(names.map((name) => stage.events(name)));
@@ -25,7 +25,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "a run never shows a row twice, whatever is written and settled meanwhile",
+    "a run never returns a row twice, whatever is written and settled meanwhile",
     async (stage) => {
       await stage.write("a1 a2 b1 b2 c1 c2 d1 d2");
       const owner = await stage.own();
@@ -46,7 +46,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "a run shows its lanes as they are when it begins: owner, epoch, settled batch and line of history",
+    "a run returns its lanes as they are when it begins: owner, epoch, settled batch and timeline",
     async (stage) => {
       await stage.write("a1 a2");
       const first = await stage.own();
@@ -58,7 +58,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "B4 a run under an old grant shows that the lane is another's, and takes nothing from it",
+    "B4 a run under an old grant reports that the lane has another owner, and claims nothing from it",
     async (stage) => {
       await stage.write("a1 a2");
       const first = await stage.own();
@@ -73,7 +73,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "a run ends whenever one likes, also twice and before its first page",
+    "a run can be ended at any time, also twice and before its first page",
     async (stage) => {
       await stage.write("a1 a2");
       const owner = await stage.own();
@@ -88,7 +88,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "a run over no lanes, or over an empty table, shows nothing",
+    "a run over no lanes, or over an empty table, returns no events",
     async (stage) => {
       const owner = await stage.own();
       assert.equal(await owner.sees(), "");
@@ -98,7 +98,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "keys named in exceptKeys are left out, all others and events without a key are shown",
+    "keys in exceptKeys are excluded; all others and events without a key are returned",
     async (stage) => {
       await stage.write("a1 b1 a2 -1");
       const owner = await stage.own();
@@ -108,7 +108,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "types named in exceptTypes are left out, and with them every event of a key that has one pending",
+    "types in exceptTypes are excluded, and with them every event of a key that has one pending",
     async (stage) => {
       await stage.write("a1 b1 -1");
       await stage.write("a2 c1 -2", { type: "it's_closed%" });
@@ -122,7 +122,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "types named in exceptTypes are left out, and with them every later event of their keys, until they are not named",
+    "types in exceptTypes are excluded, and with them every later event of their keys, until they are no longer named",
     async (stage) => {
       await stage.write("a1 b1 -1");
       await stage.write("a2 c1 -2", { type: "it's_closed%" });
@@ -138,7 +138,7 @@ export const readingCases = storeCases([
   ],
 
   [
-    "a page ends when its bytes are reached, with one event at least, and nothing is lost between pages",
+    "a page ends when its byte limit is reached, has at least one event, and no events are lost between pages",
     async (stage) => {
       const payload = Buffer.from(JSON.stringify("x".repeat(998)));
       await stage.write("a1 a2 a3 a4 a5 a6", { payload });
@@ -150,14 +150,14 @@ export const readingCases = storeCases([
       });
       const [first, second, third] = pages.map((page) => page.length);
       assert.deepEqual([first, third], [1, 1]);
-      // A log that comes as a stream may have less at hand than would fit.
+      // A streamed log may have fewer events available than would fit.
       assert.ok(second! >= 1 && second! <= 3, `${second} in the second page`);
       assert.equal(stage.show(pages.flat()), "a1 a2 a3 a4 a5 a6");
     },
   ],
 
   [
-    "any text can be a key: it arrives as written and can be left out",
+    "any text can be a key: it arrives as written and can be excluded",
     async (stage) => {
       const owner = await stage.own({ lanes: 3 });
       for (const [index, key] of HOSTILE_KEYS.entries()) await stage.write(`e${index}`, { key });
@@ -176,10 +176,10 @@ export const readingCases = storeCases([
   ],
 
   [
-    "the probe tells whether a run would show anything",
+    "the probe reports whether a run would return events",
     async (stage) => {
       const owner = await stage.own();
-      // It may be wrong for a moment: then a run finds out, and it is right from then on.
+      // It may be wrong at first: a run corrects it.
       const saysNo = async () => {
         if (!(await owner.store.probe(owner.grants))) return true;
         await owner.sees();

@@ -13,7 +13,7 @@ import {
   storeCases,
 } from "./store-stage.ts";
 
-/** A settlement with something in every part, so that a part written by mistake shows. */
+/** A settlement with an entry in every part, so that a part written by mistake shows. */
 async function everything(stage: Stage): Promise<{ owner: Owner; parts: Parameters<Owner["settle"]>[0] }> {
   await stage.write("a1 b1 c1 d1 e1 f1");
   const owner = await stage.own();
@@ -49,10 +49,10 @@ const FORGERIES: readonly (readonly [what: string, forge: (settlement: Settlemen
   ["with another previous batch", (it) => ({ ...it, previousBatch: 5n, batch: 6n })],
 ];
 
-/** How the outcomes of claimed events are written. */
+/** How outcomes of claimed events are settled. */
 export const settlingCases = storeCases([
   [
-    "D4 a settle marks exactly the delivered and raises the lane's batch",
+    "D4 a settle marks exactly the delivered events and raises the lane's batch",
     async (stage) => {
       await stage.write("a1 b1 a2 b2 -1");
       const owner = await stage.own();
@@ -115,7 +115,7 @@ export const settlingCases = storeCases([
   ],
 
   [
-    "a settle that is repeated is fenced by its batch",
+    "a repeated settle is fenced by its batch",
     async (stage) => {
       await stage.write("a1 a2");
       const owner = await stage.own();
@@ -140,7 +140,7 @@ export const settlingCases = storeCases([
   ],
 
   [
-    "of a settle and a take-over at the same time, either the settle holds or it is fenced whole",
+    "of a concurrent settle and take-over, either the settle takes effect or all of it is fenced",
     async (stage) => {
       for (let round = 0; round < 5; round++) {
         const name = `a${round}`;
@@ -184,7 +184,7 @@ export const settlingCases = storeCases([
   ],
 
   [
-    "an empty settle is legal and keeps the batch",
+    "an empty settle is allowed and keeps the batch",
     async (stage) => {
       const owner = await stage.own();
       assert.deepEqual((await owner.settle({})).missing, []);

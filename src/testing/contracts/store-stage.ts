@@ -19,7 +19,7 @@ import type { NewEvent, StoreCapabilities, StoreHarness, StoreSubject } from "./
 
 const LEASE_MS = 60_000;
 
-/** More payload than any case writes, for pages that only the number of rows bounds. */
+/** More bytes than any case writes, so that only the number of rows bounds a page. */
 export const BYTES_MAX = 100_000_000;
 
 /** A single lane, unless a case is about lanes. */
@@ -32,14 +32,14 @@ export const SPEC: PipelineSpec = {
   headersMax: 100,
 };
 
-/** A rule, its proof, and what it asks of an adapter; without the last it binds all. */
+/** A rule, its test, and the adapters that it applies to; without the last it applies to all. */
 export type StoreRule = readonly [
   rule: string,
   prove: (stage: Stage) => Promise<void>,
   needs?: (capabilities: StoreCapabilities) => boolean,
 ];
 
-/** Every rule gets a subject of its own. */
+/** Every rule runs on its own subject. */
 export function storeCases(rules: readonly StoreRule[]): readonly ContractCase<StoreHarness>[] {
   return rules.map(([rule, prove, needs = () => true]) => ({
     rule,
@@ -60,8 +60,8 @@ export async function assertFenced(write: Promise<unknown>): Promise<void> {
 }
 
 /**
- * Lets cases speak of events by short names: `a1` is an event of key `a`, `-1` one without a key. Their ids are
- * scrambled, so that no order can come from them by luck.
+ * Lets cases use short names for events: `a1` is an event of key `a`, `-1` one without a key. Their ids are hashed, so that
+ * sorting by id never gives the right order by accident.
  */
 export class Stage {
   readonly subject: StoreSubject;
@@ -71,7 +71,7 @@ export class Stage {
     this.subject = subject;
   }
 
-  /** `write("a1 b1 a2")`: in this order, each in a transaction of its own. */
+  /** `write("a1 b1 a2")` writes in this order, each in its own transaction. */
   async write(names: string, changes: Partial<NewEvent> = {}): Promise<void> {
     await this.subject.insert(this.events(names, changes));
   }
@@ -100,7 +100,7 @@ export class Stage {
     return names === "" ? [] : names.split(" ").map((name) => this.id(name));
   }
 
-  /** Names by key, each key's in the order given: what a port promises, and no more. */
+  /** Names grouped by key, each in the given order: ports guarantee only the order within a key. */
   show(events: readonly { readonly id: string; readonly key: string | null }[]): string {
     const names = events.map((event) => ({ key: event.key ?? "", name: this.#names.get(event.id) ?? event.id }));
     const order = (a: (typeof names)[0], b: (typeof names)[0]) =>
@@ -131,7 +131,7 @@ export class Stage {
     return this.showIds((await this.subject.deadLetters()).map(({ id }) => id));
   }
 
-  /** Joins a new instance with a store object of its own. It owns nothing yet. */
+  /** Joins a new instance with its own store object. It owns no lanes yet. */
   async join(spec: Partial<PipelineSpec> = {}): Promise<Owner> {
     const full = { ...SPEC, ...spec };
     const owner = new Owner(this, this.subject.store(full), randomUUID());
@@ -143,7 +143,7 @@ export class Stage {
     return owner;
   }
 
-  /** Joins and takes every lane that it can get. */
+  /** Joins and takes all free lanes. */
   async own(spec: Partial<PipelineSpec> = {}): Promise<Owner> {
     const owner = await this.join(spec);
     await owner.takeOver();
@@ -195,7 +195,7 @@ export class Owner {
     return this.takeovers.get(lane) ?? assert.fail(`lane ${lane} was not taken`);
   }
 
-  /** Ends the run however the use of it ends: an open one would keep the subject from closing. */
+  /** Always ends the run: an open run would keep the subject from closing. */
   async inRun<Result>(use: (run: Run) => Promise<Result>, request: Partial<RunRequest> = {}): Promise<Result> {
     const { grants = this.grants, exceptKeys = [], exceptTypes = [] } = request;
     const run = await this.store.begin({ grants, exceptKeys, exceptTypes });
@@ -206,7 +206,7 @@ export class Owner {
     }
   }
 
-  /** A whole run, read in small pages so that page ends are met. */
+  /** A whole run, read in small pages so that page boundaries are tested. */
   async read(request: Partial<RunRequest> & { rows?: number } = {}): Promise<ClaimedEvent[]> {
     const { rows = 3 } = request;
     return await this.inRun(async (run) => {
@@ -219,7 +219,7 @@ export class Owner {
     }, request);
   }
 
-  /** What a run shows, by name; where claims are durable it is handed back at once. */
+  /** The events of a run by name; durable claims are handed back at once. */
   async sees(request: Partial<RunRequest> = {}): Promise<string> {
     const events = await this.read(request);
     if (this.store.durableClaims !== null) await this.handBack(events);
@@ -257,7 +257,7 @@ export class Owner {
     };
   }
 
-  /** Its lease is over and somebody has noticed: only then its lanes need be free. */
+  /** Its lease has expired and a reap has removed it: only then its lanes must be free. */
   async die(): Promise<void> {
     await this.stage.subject.expireInstance(this.id);
     await this.stage.subject.source.membership.reap();

@@ -1,19 +1,19 @@
 import type { Headers } from "../../core/event.ts";
 import type { Pause, PipelineSpec, QueueSource, QueueStore } from "../../ports/queue-store.ts";
 
-/** What a source can do; chooses the cases that bind it. */
+/** What a source can do; selects the cases that apply to it. */
 export interface StoreCapabilities {
   /** A claim is written into the row, as in the Open Outbox table. */
   readonly durableClaims: boolean;
-  /** The table itself says that an event is dead, so that a person can reset it there. */
+  /** The table records that an event is dead, so that an operator can reset it there. */
   readonly ownStatus: boolean;
-  /** What a payload column can hold. `json` means jsonb, which keeps only its own form of a text. */
+  /** Content of a payload column. `json` means jsonb, which normalizes its text. */
   readonly payloads: "json" | "text" | "bytes";
   /** The rows have headers and a correlation id. */
   readonly headers: boolean;
-  /** Delivered rows may be deleted by the relay. */
+  /** The relay can delete delivered rows. */
   readonly prunes: boolean;
-  /** Nothing is marked in the rows, and nobody marks or deletes them: they are read by position. */
+  /** Rows are read by position: they are never marked or deleted. */
   readonly isLog?: boolean;
   /** The harness can restart the server. */
   readonly restart: boolean;
@@ -35,21 +35,21 @@ export interface StoredDeadLetter {
   readonly failures: number;
   readonly firstFailedAt: Date;
   readonly lastFailedAt: Date;
-  /** The error of every attempt, the first one first. */
+  /** The error of every attempt, oldest first. */
   readonly errors: readonly string[];
 }
 
-/** A source on an empty table, and what only an adapter's author can do to it. */
+/** A source on an empty table, with operations that only the adapter's author can implement. */
 export interface StoreSubject {
   readonly source: QueueSource;
   /** A new object for this pipeline, as another process would make it. */
   store(spec: PipelineSpec): QueueStore;
-  /** Ids are UUIDs unless the table wants others. Any text in, the same id out, in no particular order. */
+  /** Maps a text to an id of the table's type, a UUID by default. Deterministic, in no particular order. */
   idOf?(name: string): string;
 
-  /** Each event in a transaction of its own, in order; returns when the last one is committed. Known ids are skipped. */
+  /** Inserts each event in its own transaction, in order; resolves after the last commit. Existing ids are skipped. */
   insert(events: readonly NewEvent[]): Promise<void>;
-  /** One statement per list, all in one transaction. */
+  /** Inserts each list with one statement, all in one transaction. */
   insertInOneTransaction(statements: readonly (readonly NewEvent[])[]): Promise<void>;
 
   /** Events that are neither delivered nor dead. */
@@ -57,13 +57,13 @@ export interface StoreSubject {
   deliveredIds(): Promise<readonly string[]>;
   deadLetters(): Promise<readonly StoredDeadLetter[]>;
 
-  /** What people and other programs do behind the relay's back. */
+  /** Changes that operators and other programs make without the relay. */
   deleteRow(id: string): Promise<void>;
   markByHand(id: string): Promise<void>;
   /** Puts a dead event back to pending in its own table; with `ownStatus`. */
   resetByHand?(id: string): Promise<void>;
 
-  /** Stops the pipeline, which was prepared before; null lets it go on. */
+  /** Pauses a prepared pipeline; null resumes it. */
   pause(pipeline: string, pause: Pause | null): Promise<void>;
 
   /** Makes the instance look as if it had not renewed for longer than its lease. */
@@ -71,11 +71,11 @@ export interface StoreSubject {
   /** Makes its expiry impossibly far away, as after a clock that stepped back. */
   expireImpossiblyFar(id: string): Promise<void>;
 
-  /** With `durableClaims`: another relay claims these events now, or so long ago that its lease is over. */
-  claimByStranger?(ids: readonly string[]): Promise<void>;
+  /** With `durableClaims`: another relay claims these events now, or so long ago that its lease has expired. */
+  claimByOtherRelay?(ids: readonly string[]): Promise<void>;
   ageClaims?(ids: readonly string[]): Promise<void>;
 
-  /** With `restart`: returns when the server answers again. */
+  /** With `restart`: resolves when the server answers again. */
   restart?(): Promise<void>;
   close(): Promise<void>;
 }

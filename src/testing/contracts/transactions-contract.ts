@@ -12,7 +12,7 @@ import {
 
 const visibility: readonly TransactionsRule[] = [
   [
-    "A2 what is committed is visible, all of it, and nothing of it before",
+    "A2 a transaction is fully visible after its commit, and not at all before",
     async (stage) => {
       const lane = await (await stage.user()).fence(stage.lane(), unaborted());
       await stage.open(lane, 1n, "a1 b1 a2");
@@ -39,7 +39,7 @@ const visibility: readonly TransactionsRule[] = [
   ],
 
   [
-    "A2 what is aborted never becomes visible and is not in the ledger; the next transaction is",
+    "A2 an aborted transaction never becomes visible and is not in the ledger; the next one is",
     async (stage) => {
       const user = await stage.user();
       const first = await user.fence(stage.lane(), unaborted());
@@ -69,7 +69,7 @@ const visibility: readonly TransactionsRule[] = [
 
 const fencing: readonly TransactionsRule[] = [
   [
-    "A2 B4 the next fence aborts what was left open, and whoever left it can not commit it any more",
+    "A2 B4 the next fence aborts an open transaction, and its former user can no longer commit it",
     async (stage) => {
       const zombie = await (await stage.user()).fence(stage.lane(), unaborted());
       await stage.commit(zombie, 1n, "a1");
@@ -84,7 +84,7 @@ const fencing: readonly TransactionsRule[] = [
   ],
 
   [
-    "B4 a fenced user can not send anything that becomes visible, and does not disturb its heir",
+    "B4 messages of a fenced user never become visible, and do not affect its successor",
     async (stage) => {
       const zombie = await (await stage.user()).fence(stage.lane(), unaborted());
       await stage.commit(zombie, 1n, "a1");
@@ -100,7 +100,7 @@ const fencing: readonly TransactionsRule[] = [
   ],
 
   [
-    "a process that fences its own lane again is the only one that can go on with it",
+    "a process that fences its own lane again is the only one that can continue to use it",
     async (stage) => {
       const user = await stage.user();
       const first = await user.fence(stage.lane(), unaborted());
@@ -135,7 +135,7 @@ const fencing: readonly TransactionsRule[] = [
   ],
 
   [
-    "F4 neither another lane nor another database hinders the reading of the ledger by an open transaction",
+    "F4 an open transaction of another lane or database does not block reading the ledger",
     async (stage) => {
       const user = await stage.user();
       const note = await stage.commit(await user.fence(stage.lane(), unaborted()), 7n, "a1");
@@ -161,7 +161,7 @@ const ledger: readonly TransactionsRule[] = [
   ],
 
   [
-    "A2 the ledger tells the committed batches above a number in rising order, else the last one, else nothing",
+    "A2 the ledger returns the committed batches above a number in ascending order, else the last one, else none",
     async (stage) => {
       const user = await stage.user();
       const lane = await user.fence(stage.lane(), unaborted());
@@ -177,7 +177,7 @@ const ledger: readonly TransactionsRule[] = [
   ],
 
   [
-    "A2 the ledger keeps a whole ring of batches, and forgets what is older",
+    "A2 the ledger keeps a whole ring of batches and drops older ones",
     async (stage) => {
       const user = await stage.user();
       const lane = await user.fence(stage.lane(), unaborted());
@@ -191,7 +191,7 @@ const ledger: readonly TransactionsRule[] = [
   ],
 
   [
-    "the ids of a note come back as they were written, whatever they look like and however many they are",
+    "the ids of a note are read back unchanged, whatever characters they hold and however many they are",
     async (stage) => {
       const user = await stage.user();
       const lane = await user.fence(stage.lane(), unaborted());
@@ -220,5 +220,5 @@ const ledger: readonly TransactionsRule[] = [
   ],
 ];
 
-/** What every destination with transactions promises. Each case opens a destination of its own and closes it. */
+/** The guarantees of every destination with transactions. Each case opens its own destination and closes it. */
 export const transactionsContract = transactionsCases([...visibility, ...fencing, ...ledger, ...failures]);

@@ -12,7 +12,7 @@ import {
 
 const endings: readonly TransactionsRule[] = [
   [
-    "a lane can be closed at any time and twice; what was open is left for the next fence, which finds nothing of it",
+    "a lane can be closed at any time and twice; the next fence finds no trace of an open transaction",
     async (stage) => {
       const user = await stage.user();
       const unused = await user.fence(stage.lane(), unaborted());
@@ -30,7 +30,7 @@ const endings: readonly TransactionsRule[] = [
   ],
 
   [
-    "A2 a commit that was given up is in the ledger if, and only if, its messages are visible after the next fence",
+    "A2 an abandoned commit is in the ledger if and only if its messages are visible after the next fence",
     async (stage) => {
       const user = await stage.user();
       const committed: string[] = [];
@@ -48,7 +48,7 @@ const endings: readonly TransactionsRule[] = [
         await lane.close();
         const heir = await user.fence(stage.lane(), unaborted());
         const found = numbers(await heir.lastCommitted(BigInt(round - 1), unaborted())).includes(BigInt(round));
-        assert.ok(found || !isSure, "a commit that was acknowledged is not in the ledger");
+        assert.ok(found || !isSure, "an acknowledged commit is not in the ledger");
         if (found) committed.push(`a${round}`);
         await heir.close();
         await stage.assertVisible(committed.join(" "));
@@ -57,7 +57,7 @@ const endings: readonly TransactionsRule[] = [
   ],
 
   [
-    "calls whose signal has aborted already end promptly by an error, and nothing becomes visible",
+    "calls with an aborted signal promptly end with an error, and nothing becomes visible",
     async (stage) => {
       const user = await stage.user();
       await assertRejectsPromptly(user.fence(stage.lane(), AbortSignal.abort()));
@@ -75,7 +75,7 @@ const endings: readonly TransactionsRule[] = [
 
 const whenRefused: readonly TransactionsRule[] = [
   [
-    "C5 a refused message is named and all others are skipped; without it the same batch can be committed",
+    "C5 a refused message is reported and all others are skipped; without it the same batch can be committed",
     async (stage) => {
       const user = await stage.user();
       const lane = await user.fence(stage.lane(), unaborted());
@@ -100,7 +100,7 @@ const whenRefused: readonly TransactionsRule[] = [
   ],
 
   [
-    "A2 what had a refused message can not be committed by mistake",
+    "A2 a transaction with a refused message cannot be committed by mistake",
     async (stage) => {
       const user = await stage.user();
       const lane = await user.fence(stage.lane(), unaborted());
@@ -138,7 +138,7 @@ const whenAnswersAreLost: readonly TransactionsRule[] = [
 
 const whenStalled: readonly TransactionsRule[] = [
   [
-    "an abort ends calls that get no answer promptly and by an error, and the lane is spent",
+    "an abort promptly ends calls without an answer with an error, and the lane is spent",
     async (stage) => {
       const user = await stage.user();
       const lane = await user.fence(stage.lane(), unaborted());
@@ -166,7 +166,7 @@ const whenStalled: readonly TransactionsRule[] = [
   ],
 ];
 
-/** The ends of transactions that do not go well. */
+/** Rules of failing and abandoned transactions. */
 export const failures: readonly TransactionsRule[] = [
   ...endings,
   ...whenRefused,

@@ -12,7 +12,7 @@ import type {
 } from "./transactions-subject.ts";
 
 export const PROMPTLY_MS = 2_000;
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 const SLOTS = 4;
 
 /** Users, lanes and messages of one case. */
@@ -34,7 +34,7 @@ class TransactionsStage {
     return user.transactions;
   }
 
-  /** Lane 0 of this stage's database unless something else is said. */
+  /** Lane 0 of this stage's database by default. */
   lane(changes: Partial<LaneAddress> = {}): LaneAddress {
     const lane = changes.lane ?? 0;
     return { database: this.database, pipeline: "orders", lane, slot: lane, ...changes };
@@ -72,16 +72,16 @@ class TransactionsStage {
     return note;
   }
 
-  /** Goes on as the engine does: on the same lane, or fenced anew where that is asked for. */
+  /** Continues as the engine does: on the same lane, or after a new fence if the session is spent. */
   async next(user: Transactions, lane: LaneTransactions, address = this.lane()): Promise<LaneTransactions> {
     if (!lane.isSpent) return lane;
     await lane.close();
     return user.fence(address, unaborted());
   }
 
-  /** `a1 a2 b1`: what a consumer sees, key by key in the order of arrival. He may hear of a commit a moment later. */
+  /** `a1 a2 b1`: what a consumer sees, by key in order of arrival. A commit may become visible with a delay. */
   async assertVisible(names: string): Promise<void> {
-    const giveUpMs = performance.now() + PATIENCE_MS;
+    const giveUpMs = performance.now() + TIMEOUT_MS;
     let seen = await this.#visible();
     while (seen !== names && performance.now() < giveUpMs) {
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -123,14 +123,14 @@ export function assertKinds(outcomes: readonly Outcome[], kinds: readonly string
   );
 }
 
-/** Ends by an error, and soon. */
+/** Must end promptly with an error. */
 export async function assertRejectsPromptly(call: Promise<unknown>): Promise<void> {
   const startedMs = performance.now();
   await assert.rejects(call);
   assert.ok(performance.now() - startedMs < PROMPTLY_MS, "it did not end promptly");
 }
 
-/** Whatever a fenced user tries, none of it succeeds. */
+/** No operation of a fenced user succeeds. */
 export async function assertPowerless(
   stage: TransactionsStage,
   zombie: LaneTransactions,
@@ -149,14 +149,14 @@ export function numbers(batches: readonly { readonly batch: bigint }[]): bigint[
   return batches.map(({ batch }) => batch);
 }
 
-/** A rule, its proof, and what it asks of an adapter; without the last it binds all. */
+/** A rule, its test, and the adapters that it applies to; without the last it applies to all. */
 export type TransactionsRule = readonly [
   rule: string,
   prove: (stage: TransactionsStage) => Promise<void>,
   needs?: (capabilities: TransactionsTraits) => boolean,
 ];
 
-/** Every rule gets a destination of its own. */
+/** Every rule runs on its own destination. */
 export function transactionsCases(rules: readonly TransactionsRule[]): readonly ContractCase<TransactionsHarness>[] {
   return rules.map(([rule, prove, needs = () => true]) => ({
     rule,

@@ -2,39 +2,39 @@ import type { Message } from "../../core/event.ts";
 import type { Transactions } from "../../ports/transactions.ts";
 import type { Received } from "./publisher-subject.ts";
 
-/** What a destination can be made to do; chooses the cases that bind its transactions. */
+/** What a destination can do in tests; selects the cases that apply to its transactions. */
 export interface TransactionsTraits {
   /** It can refuse a single message. */
   readonly refuses: boolean;
-  /** It can be made to take requests without answering. */
+  /** It can accept requests without answering. */
   readonly stalls: boolean;
-  /** The harness can keep the answer to a commit from arriving. */
+  /** The harness can drop the answer to a commit. */
   readonly losesAnswers: boolean;
 }
 
-/** One process's way to the destination. */
+/** The connection of one process to the destination. */
 export interface TransactionsUser {
   readonly transactions: Transactions;
-  /** Lets go of everything, the lanes that were not closed included. */
+  /** Releases everything, including lanes that were not closed. */
   close(): Promise<void>;
 }
 
 /** A destination without messages and without a ledger. */
 export interface TransactionsSubject {
-  /** A topic that exists or may be created, with a name of its own per subject. */
+  /** A topic that exists or can be created, with a unique name per subject. */
   readonly topic: string;
-  /** A user of its own, as another process would be. Closed by the contract. */
+  /** A new user, as another process would be. Closed by the contract. */
   user(): Promise<TransactionsUser>;
-  /** What a consumer who sees committed transactions only has received by now, in its order. */
+  /** The messages that a `read_committed` consumer has received so far, in order. */
   visible(): Promise<readonly Received[]>;
-  /** With `refuses`: changes the message, or prepares the destination, so that this one alone is refused. */
+  /** With `refuses`: changes the message or prepares the destination so that only this message is refused. */
   refuse?(message: Message): Promise<Message>;
   /** With `stalls`. */
   stall?(): Promise<void>;
   resume?(): Promise<void>;
-  /** With `losesAnswers`: the next commit takes effect, and whoever asked for it is never told. */
+  /** With `losesAnswers`: the next commit takes effect, but its caller gets no answer. */
   loseAnswerToCommit?(): Promise<void>;
-  /** Of the destination. */
+  /** Closes the destination. */
   close(): Promise<void>;
 }
 

@@ -2,7 +2,7 @@ import type { Disturbance, Send, Written } from "./history.ts";
 import type { BrokerOptions } from "./sim-broker.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** L: every committed event that the database still knows was delivered, or is visibly dead or waiting. */
+/** L: every committed event that the database still has was delivered, is a dead letter, or waits. */
 export function checkLoss(simulation: Simulation): void {
   const { history, database } = simulation.world;
   const contents = new Set(history.arrivals.map(({ content }) => content));
@@ -10,25 +10,25 @@ export function checkLoss(simulation: Simulation): void {
   for (const event of history.written) {
     if (event.gone !== null) continue;
     const row = database.model.row(event.id);
-    // A destination that drops a known id cannot know that the id was given out twice.
+    // A deduplicating destination cannot know that two events got the same id.
     const isDropped = brokerOf(simulation, event)?.deduplicates && ids.has(event.id);
     const arrived = contents.has(event.content) || isDropped;
     if (row === undefined) history.violate("L", `${event.id} vanished`);
     else if (row.state === "DELIVERED" && !arrived) {
-      history.violate("L", `${event.id} is marked as delivered and never arrived`);
+      history.violate("L", `${event.id} is marked as delivered but never arrived`);
     } else if (row.state === "DEAD" && !database.model.tables.deadLetters.has(event.id)) {
-      history.violate("L", `${event.id} is dead without a dead letter`);
+      history.violate("L", `${event.id} is dead but has no dead letter`);
     }
   }
 }
 
-/** O: first deliveries of one key follow the order of writing; nothing passes a dead event that parks its key. */
+/** O: first deliveries of a key follow the order of writing; no event overtakes a dead event that parks its key. */
 export function checkOrder(simulation: Simulation): void {
   const { history, database } = simulation.world;
-  // By its place and not its time: what is committed together arrives at once, and still in order.
+  // Compare positions, not times: events committed together arrive at the same time, but in order.
   const places = new Map<string, number>();
   for (const [place, { content }] of history.arrivals.entries()) if (!places.has(content)) places.set(content, place);
-  // A destination that deduplicates drops an event whose id was given out before.
+  // A deduplicating destination drops an event whose id was used before.
   const ids = new Set(history.arrivals.map(({ id }) => id));
   for (const [line, events] of Map.groupBy(history.written, (event) => lineOf(simulation, event))) {
     const { key } = events[0]!;
@@ -44,7 +44,8 @@ export function checkOrder(simulation: Simulation): void {
       if (letter !== undefined && !letter.parks) continue;
       const place: number = places.get(event.content) ?? NEVER;
       const overtaker = place === NEVER ? laterArrival(inOrder, event, places) : undefined;
-      if (overtaker !== undefined) history.violate("O", `${overtaker.id} of ${line} passed ${event.id}, which waits`);
+      if (overtaker !== undefined)
+        history.violate("O", `${overtaker.id} of ${line} overtook ${event.id}, which still waits`);
       if (latest !== null && place < latest.place) {
         history.violate("O", `${event.id} of ${line} arrived before ${latest.id}, which was written earlier`);
       }
@@ -55,8 +56,8 @@ export function checkOrder(simulation: Simulation): void {
 }
 
 /**
- * D: each second arrival has a cause of its own: an outcome that nobody learned, or something that went wrong while the
- * event was not yet marked as delivered. What is marked comes again only if the database forgot it.
+ * D: each duplicate has its own cause: an unknown outcome, or a fault before the event was marked as delivered. A marked
+ * event arrives again only if a failover lost the mark.
  */
 export function checkDuplicates(simulation: Simulation): void {
   const { history } = simulation.world;
@@ -74,7 +75,7 @@ export function checkDuplicates(simulation: Simulation): void {
       if (before === undefined || before.answer?.kind !== "delivered") continue;
       const cause = causeOf(simulation, before, send, used);
       if (cause !== undefined) used.add(cause);
-      else history.violate("D", `${content} arrived again by ${send.process}, and nothing had gone wrong`);
+      else history.violate("D", `${content} arrived again from ${send.process}, but there was no fault`);
     }
   }
 }

@@ -2,11 +2,11 @@ import { mayStandStill } from "./check-transactions.ts";
 import type { LaneWrite } from "./history.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** Epochs rise, and under one of them only one instance ever wrote. */
+/** Epochs rise, and only one instance writes under an epoch. */
 export function checkLanes(simulation: Simulation): void {
   const { history } = simulation.world;
   const { rates } = simulation.scenario;
-  // Only a database that forgets and whose clock goes back as well can repeat one; the owner still tells them apart.
+  // An epoch can repeat only if a failover loses it and the clock also steps back; the owner still differs.
   const mayRepeat = rates.failover !== undefined && rates["database clock back"] !== undefined;
   for (const writes of Map.groupBy(history.laneWrites, ({ pipeline, lane }) => `${pipeline} ${lane}`).values()) {
     const taken = writes.filter(({ kind }) => kind === "takeOver");
@@ -26,19 +26,19 @@ function checkRising(simulation: Simulation, taken: readonly LaneWrite[]): void 
   }
 }
 
-/** In peace every lane is owned by a living instance, and none of them has more than its fair part. */
+/** Without faults every lane is owned by a living instance, and no instance has more than its share. */
 export function checkShare(simulation: Simulation): void {
   const { history, database, leaseMs, time } = simulation.world;
-  // Behind the brake of a lane an event that ends the process may still be at work.
+  // Behind the brake of a lane an event that crashes the process may still be retried.
   const wasCrash = history.disturbances.some(({ what, atMs }) => what === "crash" && atMs > time.nowMs - 3 * leaseMs);
-  // After the database's clock stepped back the dead live on for a while.
+  // After the database's clock stepped back, leases of dead instances last longer.
   const isUnsure = simulation.scenario.rates["database clock back"] !== undefined;
   if (simulation.drainedAtMs === null || wasCrash || isUnsure) return;
   const { pipelines, instances } = database.model.tables;
   const living = simulation.slots.filter(({ process }) => process !== null).length;
   for (const { name, lanes } of pipelines.values()) {
     const isStuck = [...lanes.values()].some((lane) => mayStandStill(simulation, name, lane));
-    if (isStuck || isVoidedBySilence(simulation, name)) continue;
+    if (isStuck || isVoidedByUnansweredSend(simulation, name)) continue;
     const byOwner = Map.groupBy(lanes.values(), ({ owner }) => owner);
     for (const [owner, owned] of byOwner) {
       if (owner === null || !instances.has(owner))
@@ -51,10 +51,10 @@ export function checkShare(simulation: Simulation): void {
 }
 
 /**
- * A transaction that is never answered voids its lane: it is taken again at once, and hardly ever handed over. When its
- * event is dead at last, the lanes still have to be shared out anew.
+ * An unanswered transaction voids its lane. The owner takes it again at once and rarely hands it over, so after the event
+ * is dead the lanes still have to be rebalanced.
  */
-function isVoidedBySilence({ brokers, world }: Simulation, pipeline: string): boolean {
+function isVoidedByUnansweredSend({ brokers, world }: Simulation, pipeline: string): boolean {
   const { history, database, leaseMs, time } = world;
   const broker = brokers.find(({ options }) => pipeline.endsWith(`->${options.name}`));
   if (broker === undefined || broker.transactions === null) return false;
@@ -65,7 +65,7 @@ function isVoidedBySilence({ brokers, world }: Simulation, pipeline: string): bo
   return silent.some(({ id }) => isFresh || database.model.tables.open.has(id));
 }
 
-/** Where claims are durable: locked exactly while DELIVERING, delivered exactly when it says so. */
+/** With durable claims a row is locked exactly while DELIVERING and has a delivery time exactly if DELIVERED. */
 export function checkClaims(simulation: Simulation): void {
   const { history, database } = simulation.world;
   const { open, closed } = database.model.tables;

@@ -2,12 +2,12 @@ import { laneOf } from "../../sources/memory/memory-lanes.ts";
 import type { EventRow, HoldRow } from "../../sources/memory/memory-tables.ts";
 import { destinationOf, lineOf } from "./check-delivery.ts";
 import { isBrakeTight, routeOf } from "./check-failures.ts";
-import { isBurden } from "./check-health.ts";
+import { blocksLane } from "./check-health.ts";
 import { mayStandStill } from "./check-transactions.ts";
 import type { Written } from "./history.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** All is delivered or dead, but for what must wait: a key behind a dead or an endlessly failing event. */
+/** All events are delivered or dead, except those that wait behind a dead or endlessly failing event of their key. */
 export function isDrained(simulation: Simulation): boolean {
   return waitingWithoutCause(simulation) === undefined;
 }
@@ -32,7 +32,7 @@ function waitingWithoutCause(simulation: Simulation): EventRow | undefined {
   return undefined;
 }
 
-/** A lane with that many events that nobody can deliver takes nothing new until a person looks at them. */
+/** A lane with so many undeliverable events reads no new ones until an operator resolves them. */
 function isBraked(
   { scenario }: Simulation,
   row: EventRow,
@@ -41,14 +41,14 @@ function isBraked(
 ): boolean {
   const lane = laneOf(row, scenario.lanes);
   const hopeless = holds.filter(
-    (hold) => hold.lane === lane && isBurden(hold) && (hold.state === "dead" || endlessIds.has(hold.id)),
+    (hold) => hold.lane === lane && blocksLane(hold) && (hold.state === "dead" || endlessIds.has(hold.id)),
   );
   return hopeless.length >= (scenario.limits.holdsPerLaneMax ?? 0);
 }
 
 /**
- * With `block` an event that always fails is tried for ever. So is one that is never answered when nothing else is
- * left to tell it from a dead destination, and one that holds the brake on when nothing else is left to release it.
+ * With `block` an event that always fails is retried forever. So is an unanswered event if no other event is left to show
+ * that the destination works, and an event that keeps the brake on if no other event is left to release it.
  */
 function isEndless(simulation: Simulation, event: Written): boolean {
   if (event.fate.kind === "silent" || isRefusedForOthers(simulation, event)) return true;
@@ -57,30 +57,33 @@ function isEndless(simulation: Simulation, event: Written): boolean {
   return isPoison && routeOf(simulation, event).onExhausted === "block";
 }
 
-/** Answered as if nothing could be delivered: only what others get through tells, and there may be too few of them. */
+/** Refused with the scope of topic or destination: only deliveries of other events disprove that, if there are enough. */
 function isRefusedForOthers(simulation: Simulation, event: Written): boolean {
   const { onlyKey } = simulation.scenario;
   if (event.fate.kind === "misjudged") return true;
   return onlyKey !== null && onlyKey.key !== event.key && onlyKey.destination === destinationOf(simulation, event.type);
 }
 
-/** Once nothing goes wrong any more everything flows again, and then there is peace. */
+/** After the faults everything is delivered, and then the processes are idle. */
 export function checkLiveness(simulation: Simulation): void {
   const { history } = simulation.world;
   const waiting = waitingWithoutCause(simulation);
   if (simulation.drainedAtMs === null && history.violations.length === 0) {
-    history.violate("liveness", waiting === undefined ? "a writer still waits" : describeWaiting(simulation, waiting));
+    history.violate(
+      "liveness",
+      waiting === undefined ? "a writer is still blocked" : describeWaiting(simulation, waiting),
+    );
   }
   const bound = idleCallsMax(simulation);
   if (simulation.idleCallsPerSecond > bound) {
-    history.violate("hot loop", `${simulation.idleCallsPerSecond.toFixed(0)} calls a second with nothing to do`);
+    history.violate("hot loop", `${simulation.idleCallsPerSecond.toFixed(0)} calls per second while idle`);
   }
   const perSecond = simulation.outageRequestsPerSecond;
   if (perSecond > outageRequestsMax(simulation)) {
-    history.violate("hot loop", `${perSecond.toFixed(1)} requests a second to a destination that is down`);
+    history.violate("hot loop", `${perSecond.toFixed(1)} requests per second to a destination that is down`);
   }
   const stuck = simulation.slots.filter((slot) => slot.stuckStops > 0).length;
-  if (stuck > 0) history.violate("stop", "a graceful stop did not come to its end");
+  if (stuck > 0) history.violate("stop", "a graceful stop did not finish");
 }
 
 function describeWaiting({ scenario, world }: Simulation, row: EventRow): string {
@@ -91,29 +94,31 @@ function describeWaiting({ scenario, world }: Simulation, row: EventRow): string
   return `${row.id} of ${row.key} in lane ${lane} still waits (${row.state}); holds: ${inLane.join(", ") || "none"}`;
 }
 
-function idleCallsMax({ scenario, slots, world }: Simulation): number {
+function idleCallsMax(simulation: Simulation): number {
+  const { scenario, slots, world } = simulation;
   const { pollIntervalMs, balanceMs, leaseMs } = scenario.timing;
   const perSecond = (everyMs: number): number => 1_000 / everyMs;
   const perPipeline = 4 * perSecond(pollIntervalMs) + 2 * perSecond(balanceMs) + 5;
   const perProcess = scenario.routes.length * perPipeline + perSecond(balanceMs) + 3 * perSecond(leaseMs) + 5;
   const { pipelines, open } = world.database.model.tables;
   const holds = [...pipelines.values()].reduce((sum, pipeline) => sum + pipeline.holds.size, 0);
-  // Followers of an event that is tried for ever are seen by every run, in pages that may hold a single one.
-  // Claims are renewed, and those of dead relays looked for, eight times in their lease.
+  // Every run reads the followers of an event that is retried forever, in pages of possibly one event.
+  // Claims are renewed, and stale claims searched for, eight times per lease.
   const ofClaims = scenario.durableClaims ? scenario.routes.length * 16 * perSecond(scenario.claimLeaseMs) : 0;
-  // A lane that stands still for a person is looked at again and again.
-  const mayHalt =
-    scenario.rates.failover !== undefined && scenario.brokers.some(({ transactions }) => transactions !== null);
-  const ofHalted = mayHalt ? scenario.lanes * 10 * perSecond(scenario.timing.backoffMaxMs) : 0;
+  // A lane that waits for an operator is polled repeatedly.
+  const halted = [...pipelines].flatMap(([name, { lanes }]) =>
+    [...lanes.values()].filter((lane) => mayStandStill(simulation, name, lane)),
+  );
+  const ofHalted = halted.length * 10 * perSecond(scenario.timing.backoffMaxMs);
   return slots.length * (perProcess + ofClaims + ofHalted) + 10 * holds + 2 * open.size * perSecond(pollIntervalMs);
 }
 
-/** Each process sends one probe in the circuit's longest pause; to fence a lane for it takes a few requests. */
+/** Each process sends one probe per longest circuit pause; fencing a lane for it takes a few requests. */
 function outageRequestsMax({ scenario, slots }: Simulation): number {
   return slots.length * 4 * (1_000 / scenario.timing.circuitMaxMs);
 }
 
-/** S: where only single events, keys and topics are bad, all others arrive soon. */
+/** S: if only single events, keys and topics fail, all others arrive soon. */
 export function checkFlow(simulation: Simulation): void {
   const { scenario, world } = simulation;
   const { history } = world;
@@ -133,7 +138,8 @@ export function checkFlow(simulation: Simulation): void {
     if (event.fate.kind !== "fine" || refused.has(id) || sharesBadTopic(simulation)) continue;
     if (isRefusedForOthers(simulation, event)) continue;
     const delayMs = (firstAtMs.get(content) ?? Number.POSITIVE_INFINITY) - committedAtMs;
-    if (delayMs > boundMs) history.violate("S", `${id} of ${key} waited ${delayMs.toFixed(0)} ms for others`);
+    if (delayMs > boundMs)
+      history.violate("S", `${id} of ${key} waited ${delayMs.toFixed(0)} ms because of other events`);
   }
 }
 
@@ -141,13 +147,16 @@ function sharesBadTopic({ scenario }: Simulation): boolean {
   return scenario.rates["topic down"] !== undefined || scenario.rates["retry topic"] !== undefined;
 }
 
+/** Faults of the table as a whole: everything waits for their end, and for the review after it. */
+const TABLE_KINDS: readonly string[] = ["column missing", "maintenance lock", "marks refused"];
+
 /** A first join, some hand-overs of lanes, and a queue in which a slow key has its fair part. */
 function flowBoundMs(simulation: Simulation): number {
   const { scenario } = simulation;
   const slowMs = Math.max(0, ...Object.values(scenario.slowKeys));
   const tableMs = scenario.timed
-    .filter(({ kind }) => kind === "column missing" || kind === "maintenance lock")
-    .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs, 0);
+    .filter(({ kind }) => TABLE_KINDS.includes(kind))
+    .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs + scenario.timing.reviewMs, 0);
   // With so few places in a lane a slow key has them to itself.
   const isTight = scenario.durableClaims && (scenario.limits.batchSize ?? 0) <= 3;
   const slow = isTight
@@ -156,7 +165,7 @@ function flowBoundMs(simulation: Simulation): number {
   return 8_000 + 8 * slowMs + slow.length * slowMs + tableMs + probesBoundMs(simulation);
 }
 
-/** As many probes as there are lines that fail as the destination would, each after the longest pause. */
+/** One probe per line that fails with the destination's scope, each after the longest pause. */
 export function probesBoundMs(simulation: Simulation): number {
   const { scenario, world } = simulation;
   const bad = world.history.written.filter((event) => isRefusedForOthers(simulation, event));

@@ -2,8 +2,8 @@ import type { LaneRow } from "../../sources/memory/memory-tables.ts";
 import type { Simulation } from "./simulation.ts";
 
 /**
- * X: a destination with transactions shows no event twice, whatever happened. Only a person can ask for that: who puts
- * a dead letter back that the database had forgotten to be delivered since.
+ * X: a destination with transactions never shows an event twice. The only exception is an operator who replays a dead letter
+ * after a failover lost the record of its delivery.
  */
 export function checkExactlyOnce(simulation: Simulation): void {
   const { history } = simulation.world;
@@ -20,8 +20,8 @@ export function checkExactlyOnce(simulation: Simulation): void {
 }
 
 /**
- * A failover that forgot more settles than the ledger reaches back leaves nobody who knows what was delivered: then
- * the lane stands still until a person decides.
+ * After a failover that lost more settles than the ledger holds, no one knows what was delivered: the lane stops until an
+ * operator decides.
  */
 export function mayStandStill(simulation: Simulation, pipeline: string, lane: LaneRow | undefined): boolean {
   const { brokers, world } = simulation;

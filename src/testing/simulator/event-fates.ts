@@ -3,7 +3,7 @@ import { type Outcome, rejected, retry } from "../../core/outcome.ts";
 import type { Faults } from "./faults.ts";
 import type { Fate } from "./scenario.ts";
 
-/** What becomes of events that fail for their own sake, whoever sends them and whenever. */
+/** Outcomes of events that always fail, independent of sender and time. */
 export class EventFates {
   readonly #faults: Faults;
   readonly #fates = new Map<string, Fate>();
@@ -26,7 +26,7 @@ export class EventFates {
     return delayMs;
   }
 
-  /** Whether sending this message ends the process, and whether it gets away before. */
+  /** Whether sending this message crashes the process, before or after the message leaves. */
   crashes(message: Message): "before" | "after" | null {
     const fate = this.#fateOf(message);
     if (fate?.kind !== "crash") return null;
@@ -34,7 +34,7 @@ export class EventFates {
     return fate.when;
   }
 
-  /** Whether the destination never says a word about this message. */
+  /** Whether the destination never answers for this message. */
   isSilent(message: Message): boolean {
     if (this.#fateOf(message)?.kind !== "silent") return false;
     this.#faults.count("never answered");

@@ -1,6 +1,6 @@
 import type { SeededRandom } from "./seeded-random.ts";
 
-/** What can happen to one call of a store. */
+/** Faults of one store call. */
 export const CALL_FAULTS = [
   "slow request",
   "late answer",
@@ -15,10 +15,10 @@ export const CALL_FAULTS = [
   "pause before answer",
 ] as const;
 
-/** What can happen to a renewal of the lease besides: too late to be of use, or nearly so. */
+/** Additional faults of a lease renewal: too late, or almost too late. */
 export const RENEWAL_FAULTS = ["late renewal"] as const;
 
-/** What can happen to one publish as a whole. */
+/** Faults of a whole publish. */
 export const PUBLISH_FAULTS = [
   "slow publish",
   "connection lost",
@@ -28,7 +28,7 @@ export const PUBLISH_FAULTS = [
   "pause amid publish",
 ] as const;
 
-/** What can happen to one message. */
+/** Faults of one message. */
 export const MESSAGE_FAULTS = [
   "retry event",
   "retry after",
@@ -42,7 +42,7 @@ export const MESSAGE_FAULTS = [
   "row marked in flight",
 ] as const;
 
-/** What can happen to one request of a transaction. */
+/** Faults of one transaction request. */
 export const TRANSACTION_FAULTS = [
   "slow transaction",
   "transaction request lost",
@@ -57,10 +57,10 @@ export const TRANSACTION_FAULTS = [
   "pause amid transaction",
 ] as const;
 
-/** What can happen besides when the ledger is read. */
+/** Additional faults of reading the ledger. */
 export const LEDGER_FAULTS = ["ledger unreachable"] as const;
 
-/** What happens at a moment of its own, and is listed in the scenario. */
+/** Faults at a time that the scenario lists. */
 export const TIMED_FAULTS = [
   "crash",
   "pause",
@@ -78,16 +78,18 @@ export const TIMED_FAULTS = [
   "dead letter replayed",
 ] as const;
 
-/** As those, of later seeds. */
+/** Timed faults of later seeds. */
 export const LATER_TIMED_FAULTS = ["instance taken for dead"] as const;
 
-/** A person stops a pipeline for a while, and may want its lanes too. */
+/** An operator pauses a pipeline for a while, with or without its lanes. */
 export const PAUSE_FAULTS = ["pipeline paused"] as const;
 
-/** Somebody drops a column and adds it again; maintenance locks the table, so that reads stand still. */
+/** A column is dropped and added again; maintenance locks the table, which blocks reads. */
 export const TABLE_FAULTS = ["column missing", "maintenance lock"] as const;
+/** A trigger or a policy undoes the update that marks rows. */
+const MARK_FAULTS = ["marks refused"] as const;
 
-/** What is wrong with an event from the beginning, so that it fails whenever it is sent. */
+/** Faults of an event itself: it fails whenever it is sent. */
 export const EVENT_FAULTS = [
   "poison",
   "flaky",
@@ -102,13 +104,12 @@ export const EVENT_FAULTS = [
 ] as const;
 
 /**
- * What stays when all other faults are over. An event whose receiver answers it, and nobody else, as if the topic or
- * the destination took nothing; a destination that takes the events of one key only; and rows that are larger than all
- * that may be in memory, in whichever column.
+ * Faults that stay after all others are over: an event that is always refused with the scope of its topic or destination; a
+ * destination that accepts the events of one key only; rows that exceed the memory limit, in any column.
  */
 const PERSISTENT_FAULTS = ["refused as topic", "refused as destination", "one key only", "wide row"] as const;
 
-/** Longer than everything else takes together: a few seeds have it. */
+/** Longer than all other faults together: only a few seeds have it. */
 const LONG_FAULTS = ["hour-long outage"] as const;
 
 export const FAULT_KINDS = [
@@ -122,6 +123,7 @@ export const FAULT_KINDS = [
   ...LATER_TIMED_FAULTS,
   ...PAUSE_FAULTS,
   ...TABLE_FAULTS,
+  ...MARK_FAULTS,
   ...EVENT_FAULTS,
   ...PERSISTENT_FAULTS,
   ...LONG_FAULTS,
@@ -136,15 +138,16 @@ export type TimedFault =
   | (typeof TIMED_FAULTS)[number]
   | (typeof LATER_TIMED_FAULTS)[number]
   | (typeof PAUSE_FAULTS)[number]
-  | (typeof TABLE_FAULTS)[number];
+  | (typeof TABLE_FAULTS)[number]
+  | (typeof MARK_FAULTS)[number];
 
-/** Chance per call, publish or message. What is not listed does not happen in this scenario. */
+/** Probability per call, publish or message. Faults that are not listed do not happen in the scenario. */
 export type FaultRates = Readonly<Partial<Record<FaultKind, number>>>;
 
 /** Draws the faults of one simulation and counts those that fired. */
 export class Faults {
   readonly fired = new Map<FaultKind, number>();
-  /** Off from the moment at which everything must heal. */
+  /** Off from the time at which the system must recover. */
   isOn = true;
   readonly #rates: FaultRates;
   readonly #random: SeededRandom;
@@ -154,7 +157,7 @@ export class Faults {
     this.#random = random;
   }
 
-  /** At most one of these happens; always costs one draw, so that one rate more shifts nothing. */
+  /** At most one of these happens. Always uses one draw, so that an added rate does not shift the other draws. */
   draw<Kind extends FaultKind>(kinds: readonly Kind[]): Kind | null {
     let draw = this.#random.next();
     if (!this.isOn) return null;

@@ -8,13 +8,13 @@ import type { Send } from "./history.ts";
 import { checkLease, MessageJudge, type Way } from "./message-judge.ts";
 import { pauseBriefly } from "./port-call.ts";
 
-/** One process's way to a destination, with faults at every publish and every message. */
+/** A process's publisher with faults at every publish and every message. */
 export class FaultyPublisher implements Publisher {
   readonly name: string;
   readonly capabilities: PublisherCapabilities;
   readonly transactions?: Transactions;
   readonly #way: Way;
-  /** Messages per key without an answer so far. */
+  /** Number of unanswered messages per key. */
   readonly #onWire = new Map<string, number>();
 
   constructor(way: Way) {
@@ -37,7 +37,7 @@ export class FaultyPublisher implements Publisher {
         faults.count(fault);
         history.note(process.name, `! ${fault} at publish`);
       }
-      if (this.transactions !== undefined) history.violate("X", "something was sent outside of a transaction");
+      if (this.transactions !== undefined) history.violate("X", "a message was sent outside of a transaction");
       checkLease(this.#way);
       this.#checkKeys(batch);
       if (fault === "crash before publish") return process.crash();
@@ -58,7 +58,7 @@ export class FaultyPublisher implements Publisher {
       if (key === null) continue;
       if (before.has(key)) {
         const { world, process } = this.#way;
-        world.history.violate("R", `${process.name} sends ${key} while it is on the wire already`);
+        world.history.violate("R", `${process.name} sends ${key} while an earlier send of the key is unanswered`);
       }
       this.#onWire.set(key, (this.#onWire.get(key) ?? 0) + 1);
     }
@@ -74,13 +74,13 @@ export class FaultyPublisher implements Publisher {
 }
 
 interface Ending {
-  /** These are no longer on the wire. */
+  /** Removes answered messages. */
   readonly over: (messages: readonly Message[]) => void;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
 
-/** Messages leave one after another; the broker works through them in that order and answers each. */
+/** Messages leave one after another; the broker processes them in that order and answers each. */
 class Publish {
   readonly #way: Way;
   readonly #judge: MessageJudge;
@@ -89,15 +89,15 @@ class Publish {
   readonly #report: Report;
   readonly #signal: AbortSignal;
   readonly #ending: Ending;
-  /** Keys whose later messages in this batch are kept back. */
+  /** Keys whose later messages in this batch are held back. */
   readonly #failedKeys = new Map<string, "failed" | "stuck">();
   readonly #waiting: Map<number, Message>;
   #slowMs = 0;
   #struckAt = 0;
-  /** When the last one arrives: none overtakes another on its way. */
+  /** Arrival time of the last message: messages do not overtake each other. */
   #arrivesMs = 0;
   #isOver = false;
-  /** Nothing that arrives from now on counts: the connection is gone. */
+  /** The connection is closed: later arrivals are dropped. */
   #isCut = false;
 
   constructor(
@@ -130,7 +130,7 @@ class Publish {
     this.#way.process.reach(random.between(0.1, 2), () => this.#depart(0));
   }
 
-  /** One after the other, also when the process was paused between two of them. */
+  /** Sends one after another, even if the process is paused in between. */
   #depart(index: number): void {
     const message = this.#batch[index];
     if (message === undefined || this.#isOver || this.#signal.aborted) return;
@@ -159,7 +159,7 @@ class Publish {
     }
   }
 
-  /** At the broker. The process may be paused, crashed or no longer interested. */
+  /** Runs at the broker. The process may be paused or crashed, or may have given up. */
   #arrive(index: number, message: Message, send: Send, drawn: MessageFault | null): void {
     if (this.#isCut) return;
     const { key } = message;
@@ -182,7 +182,7 @@ class Publish {
     const { random, history } = this.#way.world;
     this.#way.process.reach(random.between(0.1, 2), () => {
       if (this.#isOver) return;
-      history.told(send, outcome);
+      history.answered(send, outcome);
       this.#ending.over([this.#batch[index]!]);
       this.#waiting.delete(index);
       this.#report(index, outcome);
@@ -190,7 +190,7 @@ class Publish {
     });
   }
 
-  /** What is on the wire may arrive until the connection is gone; afterwards only where the protocol cannot help it. */
+  /** Messages on the wire may arrive until the connection closes; afterwards only if the protocol cannot prevent it. */
   #giveUp(): void {
     const { random } = this.#way.world;
     this.#way.process.reach(random.between(0, random.pick([1, 10, 200])), () => {

@@ -28,10 +28,10 @@ export interface OpenRun {
   readonly isBusy: boolean;
 }
 
-/** The pipelines of which a process has said that they are paused, and since when. */
+/** Pipelines that a process has reported as paused, and since when. */
 type Pauses = ReadonlyMap<string, number>;
 
-/** One process's view of the shared database, with faults at every call. */
+/** A process's view of the shared database, with faults at every call. */
 export function faultySource(world: World, process: SimProcess, openRuns: Set<OpenRun>, pauses: Pauses): QueueSource {
   const inner = memorySource({ database: world.database.model });
   const calls = new PortCalls(world, process);
@@ -116,8 +116,8 @@ class FaultyStore implements QueueStore {
     return this.#calls.call("prepare", false, () => this.#inner.prepare());
   }
 
-  lookAt(ids: readonly string[]): Promise<LookedAt> {
-    return this.#calls.call("lookAt", false, () => this.#inner.lookAt(ids));
+  readUnsettled(ids: readonly string[]): Promise<LookedAt> {
+    return this.#calls.call("readUnsettled", false, () => this.#inner.readUnsettled(ids));
   }
 
   identity(): Promise<PipelineIdentity> {
@@ -199,7 +199,10 @@ class FaultyStore implements QueueStore {
   #checkPause(): void {
     const sinceMs = this.#pauses.get(this.#spec.name);
     if (sinceMs === undefined || sinceMs >= this.#world.time.nowMs) return;
-    this.#world.history.violate("pause", `${this.#process.name} claims although it knows of a pause`);
+    this.#world.history.violate(
+      "pause",
+      `${this.#process.name} claims events although it knows that the pipeline is paused`,
+    );
   }
 
   #checkFence({ grant, previousBatch }: Settlement, lane: LaneRow | undefined): void {
@@ -217,7 +220,7 @@ class FaultyStore implements QueueStore {
   }
 }
 
-/** A run lives on one connection: after an error or an outage it shows nothing more. */
+/** A run uses one connection: after an error or an outage it returns no more events. */
 class FaultyRun implements Run {
   readonly lanes: Run["lanes"];
   readonly #inner: Run;
@@ -226,7 +229,7 @@ class FaultyRun implements Run {
   readonly #incarnation: number;
   readonly #openRuns: Set<OpenRun>;
   readonly #claims: boolean;
-  /** A call is under way: its connection is not idle yet, and the source waits for it when it closes. */
+  /** A call is in progress: its connection is not idle yet, and closing the source waits for it. */
   isBusy = false;
   #isBroken = false;
 

@@ -6,7 +6,7 @@ import { checkLease, type Way } from "./message-judge.ts";
 import { type Broker, drawFault, TransactionRequest, unanswered } from "./transaction-request.ts";
 import { TransactionSend } from "./transaction-send.ts";
 
-/** One process's way to the transactions of a destination, with faults at every request. */
+/** A process's transactions at a destination, with faults at every request. */
 export class FaultyTransactions implements Transactions {
   readonly ringSize: number;
   readonly #way: Way;
@@ -41,7 +41,7 @@ class FaultyLaneTransactions implements LaneTransactions {
   readonly #broker: Broker;
   readonly #lane: LaneAddress;
   readonly #epoch: number;
-  /** `part`: not all of it is in the transaction, so that it can only be aborted. */
+  /** `part`: some messages are missing from the transaction, so it can only be aborted. */
   #open: "none" | "part" | "whole" = "none";
   #hasWritten = false;
   #isSpent = false;
@@ -87,7 +87,7 @@ class FaultyLaneTransactions implements LaneTransactions {
   }
 
   async commit(signal: AbortSignal): Promise<void> {
-    this.#checkUse(this.#open === "whole", "commits what is not whole");
+    this.#checkUse(this.#open === "whole", "commits an incomplete transaction");
     const committing = this.#ask("commit", signal, () => {
       this.#broker.decide(this.#lane, this.#epoch);
       const { random, time } = this.#way.world;
@@ -100,7 +100,7 @@ class FaultyLaneTransactions implements LaneTransactions {
   async abort(signal: AbortSignal): Promise<void> {
     if (this.#open === "none") return;
     const abort = () => {
-      // What was refused from the first message on never began a transaction.
+      // If the first message was refused, no transaction began.
       const isEmpty = !this.#hasWritten && this.#broker.openIn(this.#lane) === null;
       if (!isEmpty) this.#broker.abort(this.#lane, this.#epoch);
     };
@@ -130,11 +130,11 @@ class FaultyLaneTransactions implements LaneTransactions {
     }
   }
 
-  /** A client of a broker refuses that by itself, and an engine that tries it is wrong. */
+  /** A real client rejects this use, and an engine that tries it is wrong. */
   #checkUse(isRight: boolean, what: string): void {
     if (this.#isClosed) throw unanswered(this.#way.broker.options.name, "a closed session");
     if (isRight) return;
     this.#way.world.history.violate("X", `${this.#way.process.name} ${what}`);
-    throw new RelayError("PUBLISH_FAILED", `The transaction is refused: it ${what}.`);
+    throw new RelayError("PUBLISH_FAILED", `Invalid use of a transaction: it ${what}.`);
   }
 }

@@ -7,14 +7,14 @@ import type { VirtualTime } from "./virtual-clock.ts";
 interface Arrival {
   readonly id: string;
   readonly key: string | null;
-  /** Tells two events apart that were given the same id by a database which forgot the first. */
+  /** Distinguishes two events with the same id, which a failover can cause. */
   readonly content: string;
   readonly destination: string;
   readonly process: string;
   readonly atMs: number;
 }
 
-/** One message that left a process, and what the process was told about it. */
+/** A message that a process sent, with the answer that it got. */
 export interface Send {
   readonly id: string;
   readonly key: string | null;
@@ -22,7 +22,7 @@ export interface Send {
   readonly process: string;
   readonly sentAtMs: number;
   arrived: boolean;
-  /** Null while, or if for ever, the process was told nothing. */
+  /** Null while the process has no answer. */
   answer: { readonly kind: string; readonly reason: string; readonly afterMs: number; readonly atMs: number } | null;
 }
 
@@ -34,16 +34,16 @@ export interface Written {
   readonly sequence: number;
   readonly committedAtMs: number;
   readonly fate: Fate;
-  /** Forgotten by the database in a failover, or deleted or marked by somebody else. */
+  /** Lost in a failover, or deleted or marked by another program. */
   gone: "lost" | "deleted" | "marked" | null;
 }
 
-/** Something that may legally cost duplicates: of one process, or (null) of all. */
+/** A fault that may cause duplicates: for one process, or for all if null. */
 export interface Disturbance {
   readonly process: string | null;
   readonly what: string;
   readonly atMs: number;
-  /** A process that stands still does harm as soon as it goes on. */
+  /** A paused process can cause duplicates once it continues. */
   readonly untilMs: number;
 }
 
@@ -56,7 +56,7 @@ export interface LaneWrite {
   readonly atMs: number;
 }
 
-/** What one simulation did, as seen from outside of the engine. */
+/** The history of one simulation, observed outside of the engine. */
 export class History {
   readonly arrivals: Arrival[] = [];
   readonly sends: Send[] = [];
@@ -65,17 +65,17 @@ export class History {
   readonly laneWrites: LaneWrite[] = [];
   /** When events were durably marked as delivered, by id. */
   readonly settled = new Map<string, number[]>();
-  /** The highest batch that was ever settled, by pipeline and lane; a failover may have forgotten it since. */
+  /** The highest batch that was ever settled, by pipeline and lane. A failover may have lost it since. */
   readonly settledBatches = new Map<string, bigint>();
-  /** Broken while it ran: the checks at the end add theirs. */
+  /** Violations during the run; the checks at the end add theirs. */
   readonly violations: string[] = [];
-  /** Keys of events whose death or deletion was forgotten in a failover: they may come back behind their followers. */
+  /** Keys of events whose dead letter or deletion a failover lost: these may be delivered after later events. */
   readonly revivedKeys = new Set<string>();
-  /** Keys with events that a clock which stepped back has put into the future, where a claim respects that. */
+  /** Keys with events whose available time is in the future because the clock stepped back. */
   readonly untimelyKeys = new Set<string>();
-  /** Contents of events that somebody else marked at any time. */
+  /** Contents of events that another program marked at any time. */
   readonly marked = new Set<string>();
-  /** Contents of dead events that a person put back: they come late, and their failures are counted anew. */
+  /** Contents of dead events that an operator replayed: they arrive late, and their failures are counted from zero. */
   readonly replayed = new Set<string>();
   readonly lines: string[] | null;
   calls = 0;
@@ -108,7 +108,7 @@ export class History {
     this.disturbances.push({ process, what, atMs: nowMs, untilMs: nowMs + forMs });
   }
 
-  /** Somebody else deleted or marked the row. */
+  /** Another program deleted or marked the row. */
   takeAway(event: Written, how: "deleted" | "marked"): void {
     event.gone = how;
     if (how === "marked") this.marked.add(event.content);
@@ -123,17 +123,17 @@ export class History {
     return send;
   }
 
-  /** The process hears of it. `isOutOfTurn`: earlier ones of its key are in the same transaction, so it does not count yet. */
-  told(send: Send, outcome: Outcome, isOutOfTurn = false): void {
+  /** The process gets the answer. `isOutOfTurn`: earlier messages of its key are in the same transaction, so it does not count. */
+  answered(send: Send, outcome: Outcome, isOutOfTurn = false): void {
     const reason = outcome.kind === "delivered" || outcome.kind === "skipped" ? "" : outcome.reason;
     const said = outcome.kind === "retry" ? `retry ${outcome.scope}` : outcome.kind;
     const kind = isOutOfTurn ? `out of turn: ${said}` : said;
     const afterMs = outcome.kind === "retry" ? (outcome.afterMs ?? 0) : 0;
     send.answer = { kind, reason, afterMs, atMs: this.#time.nowMs };
-    this.note(send.process, `told ${kind} of ${send.id}`);
+    this.note(send.process, `answered ${kind} for ${send.id}`);
   }
 
-  /** Of one lane, named by its pipeline and number. */
+  /** Records a settled batch of a lane, named by pipeline and number. */
   settleBatch(lane: string, batch: bigint): void {
     if (batch > (this.settledBatches.get(lane) ?? 0n)) this.settledBatches.set(lane, batch);
   }
@@ -142,13 +142,13 @@ export class History {
     for (const id of ids) this.settled.set(id, [...(this.settled.get(id) ?? []), this.#time.nowMs]);
   }
 
-  /** True when the engine calls on and on without letting any time pass. */
+  /** True if the engine makes endless calls without letting time pass. */
   isSpinning(): boolean {
     this.calls += 1;
     this.#callsAtOnce = this.#callsAtMs === this.#time.nowMs ? this.#callsAtOnce + 1 : 0;
     this.#callsAtMs = this.#time.nowMs;
     if (this.#callsAtOnce < CALLS_AT_ONCE_MAX) return false;
-    if (this.#callsAtOnce === CALLS_AT_ONCE_MAX) this.violate("hot loop", "calls without end in one instant");
+    if (this.#callsAtOnce === CALLS_AT_ONCE_MAX) this.violate("hot loop", "endless calls without time passing");
     return true;
   }
 }

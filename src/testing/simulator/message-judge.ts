@@ -6,7 +6,7 @@ import type { World } from "./port-call.ts";
 import type { SimBroker } from "./sim-broker.ts";
 import type { SimProcess } from "./sim-process.ts";
 
-/** The way from one process to one destination. */
+/** The connection from one process to one destination. */
 export interface Way {
   readonly world: World;
   readonly broker: SimBroker;
@@ -14,14 +14,14 @@ export interface Way {
   readonly process: SimProcess;
 }
 
-interface Verdict {
-  /** Null when there never is an answer. */
+interface Judgement {
+  /** Null if there is never an answer. */
   readonly outcome: Outcome | null;
-  /** The destination has it, whatever it says. */
+  /** Whether the destination has the message, regardless of the answer. */
   readonly arrives: boolean;
 }
 
-/** What a destination makes of a message that reaches it, with the faults of the moment. */
+/** Decides the outcome of a message at the destination, with its current faults. */
 export class MessageJudge {
   readonly #way: Way;
 
@@ -29,7 +29,7 @@ export class MessageJudge {
     this.#way = way;
   }
 
-  judge(message: Message, drawn: MessageFault | null): Verdict {
+  judge(message: Message, drawn: MessageFault | null): Judgement {
     const refusal = this.#refusal(message);
     const fault = refusal !== null ? null : this.#way.fates.isSilent(message) ? "hang" : drawn;
     if (fault !== null) this.#strike(fault, message);
@@ -38,7 +38,7 @@ export class MessageJudge {
     return { outcome, arrives };
   }
 
-  /** What the destination has against the message, without any fault of the moment. */
+  /** The outcome without random faults. */
   #refusal(message: Message): Outcome | null {
     const { broker, fates } = this.#way;
     if (!broker.isUp) return retry("destination: down", { scope: "destination" });
@@ -94,7 +94,7 @@ export class MessageJudge {
   }
 }
 
-/** The engine cannot know of a machine that slept for less than a second, or whose clock was set to hide it. */
+/** The engine cannot detect a suspend of less than a second, or one that a clock step hides. */
 export function checkLease({ world, process }: Way): void {
   const { time, leaseMs, leaseMarginMs, history } = world;
   const { wasSuspended, wasClockSet } = process;
@@ -102,5 +102,5 @@ export function checkLease({ world, process }: Way): void {
   const slackMs = wasSuspended ? 1_000 : 1;
   const overdueMs = time.nowMs - (process.leaseFromMs + leaseMs - leaseMarginMs + slackMs);
   if (overdueMs <= 0) return;
-  history.violate("lease", `${process.name} publishes ${overdueMs.toFixed(0)} ms after the end of its lease`);
+  history.violate("lease", `${process.name} publishes ${overdueMs.toFixed(0)} ms after its lease expired`);
 }

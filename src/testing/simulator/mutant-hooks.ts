@@ -2,7 +2,7 @@ import { registerHooks } from "node:module";
 import { applyMutant } from "./mutant.ts";
 import { mutantNamed } from "./mutants.ts";
 
-/** Loaded before everything else in a worker: plants the bug named by the environment while the engine is loaded. */
+/** Loaded first in a worker: plants the bug that the environment names when the engine is loaded. */
 const mutant = mutantNamed(process.env.SIMULATOR_MUTANT ?? "");
 const target = new URL(`../../${mutant.file}`, import.meta.url).href;
 

@@ -5,22 +5,22 @@ import { runSeeds, type SeedReport } from "./worker-pool.ts";
 
 interface MutantResult {
   readonly mutant: Mutant;
-  /** The seed that noticed it; null when all of them passed. */
+  /** The seed that detected the bug; null if all passed. */
   readonly caughtBy: SeedReport | null;
   readonly seeds: number;
 }
 
 interface MutantOptions {
   readonly from: number;
-  /** Seeds tried for each before it counts as survived. */
+  /** Number of seeds that must pass before the bug counts as survived. */
   readonly seeds: number;
   readonly jobs: number;
-  /** Only those whose name contains this. */
+  /** Runs only mutants whose name contains this. */
   readonly only?: string;
   readonly onResult: (result: MutantResult) => void;
 }
 
-/** Plants one bug after the other and looks whether a seed notices that the unchanged engine passes. */
+/** Plants one bug after another and checks whether a seed that passes with the unchanged engine detects it. */
 export async function runMutants(options: MutantOptions): Promise<MutantResult[]> {
   const mutants = MUTANTS.filter(({ name }) => name.includes(options.only ?? ""));
   for (const mutant of mutants) {
@@ -39,7 +39,7 @@ export async function runMutants(options: MutantOptions): Promise<MutantResult[]
   return results;
 }
 
-/** Seeds that noticed a bug once go first: some bugs show in one of thousands. */
+/** Seeds that detected a bug before go first: some bugs show in one of thousands. */
 async function runMutant(mutant: Mutant, options: MutantOptions): Promise<MutantResult> {
   const waiting = [...corpusSeeds(), ...Array.from({ length: options.seeds }, (_, index) => options.from + index)];
   let tried = 0;

@@ -7,7 +7,7 @@ const ONLY_KEY_SHARE = 0.03;
 const TABLE_SHARE = 0.15;
 const WIDE_SHARE = 0.15;
 
-/** A few of the events, and often the very first: others then have to find out that it is not the destination. */
+/** A few events, often the very first one: then only later events can show that the destination works. */
 export function misjudged(random: SeededRandom | null, writes: WritePlan[]): WritePlan[] {
   if (random === null || !random.chance(MISJUDGED_SHARE)) return writes;
   const scope = random.pick(["topic", "destination"] as const);
@@ -29,7 +29,7 @@ export function onlyKeyOf(random: SeededRandom | null, routes: readonly RoutePla
   return { destination, key: `k${random.int(0, 2)}`, scope: random.pick(["topic", "destination"]) };
 }
 
-/** For as long as a migration or an index takes. */
+/** Duration of a migration or of building an index. */
 export function tableFaultsOf(random: SeededRandom | null, calmFromMs: number): TimedPlan[] {
   if (random === null || !random.chance(TABLE_SHARE)) return [];
   return Array.from({ length: random.int(1, 2) }, () => ({
@@ -41,7 +41,7 @@ export function tableFaultsOf(random: SeededRandom | null, calmFromMs: number): 
   }));
 }
 
-/** Some rows are far larger than their payload. */
+/** Some rows are much larger than their payload. */
 export function widened(random: SeededRandom | null, writes: WritePlan[]): WritePlan[] {
   if (random === null || !random.chance(WIDE_SHARE)) return writes;
   const share = random.pick([0.05, 0.5]);

@@ -7,7 +7,7 @@ import type { SimProcess } from "./sim-process.ts";
 import type { SlowSettles } from "./slow-settles.ts";
 import type { VirtualTime } from "./virtual-clock.ts";
 
-/** All parts of one simulation that the wrappers of the ports work with. */
+/** The parts of a simulation that the wrappers of the ports use. */
 export interface World {
   readonly time: VirtualTime;
   readonly history: History;
@@ -20,11 +20,11 @@ export interface World {
   readonly slowSettles: SlowSettles | null;
 }
 
-const READS_OF_TABLE = new Set(["probe", "begin", "next", "claimHeads", "backlog", "lookAt"]);
+const READS_OF_TABLE = new Set(["probe", "begin", "next", "claimHeads", "backlog", "readUnsettled"]);
 const USES_OF_TABLE = new Set([...READS_OF_TABLE, "prepare", "settle", "reviewHolds"]);
 const READ_FAULTS = CALL_FAULTS.filter((kind) => kind !== "late commit");
 
-/** The ways of one process to the database: each call may be struck at any of its stages. */
+/** The database calls of one process. A fault can hit each stage of a call. */
 export class PortCalls {
   readonly #world: World;
   readonly #process: SimProcess;
@@ -34,7 +34,7 @@ export class PortCalls {
     this.#process = process;
   }
 
-  /** `effect` is what the database does, at one instant between request and answer. */
+  /** `effect` runs in the database at one point in time between request and answer. */
   call<T>(name: string, writes: boolean, effect: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (!this.#process.isAlive || this.#world.history.isSpinning()) return;
@@ -58,7 +58,7 @@ export class PortCalls {
   }
 }
 
-/** Often shorter than the lease, often longer. */
+/** Pauses, some shorter and some longer than the lease. */
 export function pauseBriefly(world: World, process: SimProcess): void {
   const { random, leaseMs, history } = world;
   const forMs = random.between(0.1, 2.5) * leaseMs;
@@ -106,7 +106,7 @@ class Request<T> {
 
   #arrive(): void {
     const { database, random } = this.#world;
-    // Refused at once, or silence until the driver gives up.
+    // Refused at once, or no answer until the driver times out.
     const { isUp, lacksColumn, lockedForMs } = database;
     if (!isUp) this.#fail(random.chance(0.5) ? 1 : random.between(200, 2_000));
     else if (this.#isCutOff()) this.#fail(1);
@@ -123,7 +123,7 @@ class Request<T> {
   #serve(): void {
     const errorAfterMs = this.#world.random.between(0, 20);
     if (this.#fault === "busy") this.#refuse("DATABASE_BUSY", "a row is locked");
-    else if (this.#fault === "refused") this.#refuse("GRANT_MISSING", "somebody revoked a grant for a moment");
+    else if (this.#fault === "refused") this.#refuse("GRANT_MISSING", "a grant was revoked for a moment");
     else if (this.#fault === "error before effect") this.#fail(errorAfterMs);
     else if (this.#fault === "late commit") this.#commitLate(errorAfterMs);
     else if (this.#fault === "error after effect") {
@@ -148,7 +148,7 @@ class Request<T> {
     });
   }
 
-  /** The client gave up, the server did not: the statement waited for a lock and commits after all. */
+  /** The client gave up but the server did not: the statement waited for a lock and commits later. */
   #commitLate(errorAfterMs: number): void {
     const { random, time, leaseMs, database, history } = this.#world;
     time.after(errorAfterMs + random.between(0.02, 0.6) * leaseMs, () => {
@@ -162,15 +162,15 @@ class Request<T> {
 
   #take(): Promise<T> {
     const outcome = this.#effect();
-    // It may be that nobody is left to hear of it.
+    // The process may be gone.
     outcome.catch(() => {});
     return outcome;
   }
 
-  /** A promise that nothing took effect. */
+  /** An error that guarantees that the call had no effect. */
   #refuse(code: ErrorCode, why: string): void {
     const waitMs = this.#world.random.between(1, 100);
-    // A settle that is refused is tried again; a lease that is not renewed in time is lost.
+    // A refused settle is retried; a lease that is not renewed in time is lost.
     if (this.#name === "renew") this.#world.history.disturb(this.#process.name, "renewal refused");
     this.#process.reach(waitMs, () => this.#answer.reject(new RelayError(code, `${this.#name}: ${why}.`)));
   }

@@ -1,4 +1,4 @@
-/** A bar on a terminal, nothing elsewhere. */
+/** A progress bar on a terminal; no output elsewhere. */
 export class Progress {
   readonly #total: number;
   readonly #startedMs = performance.now();

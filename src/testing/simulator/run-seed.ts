@@ -7,7 +7,7 @@ import { Simulation } from "./simulation.ts";
 export interface SeedResult {
   readonly seed: number;
   readonly violations: readonly string[];
-  /** Equal for equal histories. */
+  /** Hash of the trace: equal for equal histories. */
   readonly hash: string;
   readonly fired: Readonly<Partial<Record<FaultKind, number>>>;
   readonly events: number;
@@ -16,7 +16,7 @@ export interface SeedResult {
   readonly lines: readonly string[];
 }
 
-/** Runs one seed to its end and checks it. */
+/** Runs one seed to its end and checks its invariants. */
 export async function runSeed(seed: number, verbose = false): Promise<SeedResult> {
   const scenario = scenarioOf(seed);
   const simulation = new Simulation(scenario, verbose);
@@ -30,7 +30,7 @@ export async function runSeed(seed: number, verbose = false): Promise<SeedResult
       () => isDrained(simulation),
       () => drainWithinMs(scenario) + probesBoundMs(simulation),
     );
-    // Rejections that nobody handles are told at the end of a turn.
+    // Node reports unhandled rejections at the end of a turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
     checkAll(simulation);
   } finally {
@@ -48,7 +48,7 @@ export async function runSeed(seed: number, verbose = false): Promise<SeedResult
   };
 }
 
-/** Long enough for a hot key full of failing events; an event that ends the process takes many leases to be found out. */
+/** Long enough for a hot key full of failing events; identifying an event that crashes the process takes many leases. */
 function drainWithinMs({ writes, timing }: Scenario): number {
   const crashing = writes.flatMap(({ events }) => events).filter(({ fate }) => fate.kind === "crash").length;
   return 600_000 + crashing * 60 * (timing.leaseMs + 5_000);

@@ -17,13 +17,14 @@ import {
   TRANSACTION_FAULTS,
 } from "./faults.ts";
 import { misjudged, onlyKeyOf, tableFaultsOf, widened } from "./persistent-faults.ts";
+import { withLaterFaults } from "./refused-marks.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import type { BrokerOptions, TransactionOptions } from "./sim-broker.ts";
 
 export type Fate =
   | { readonly kind: "fine" | "poison" | "rejected" | "silent" | "unreadable" | "too large" }
   | { readonly kind: "flaky"; readonly failures: number }
-  /** Always answered as if the topic or the destination took nothing. */
+  /** Always refused with the scope of its topic or destination. */
   | { readonly kind: "misjudged"; readonly scope: "topic" | "destination"; readonly afterMs: number | null }
   | { readonly kind: "crash"; readonly when: "before" | "after" };
 
@@ -32,11 +33,11 @@ export interface EventPlan {
   readonly key: string | null;
   readonly type: string;
   readonly fate: Fate;
-  /** So much stands in another column than the payload. */
+  /** Additional bytes in a column other than the payload. */
   readonly wide?: { readonly column: "headers" | "correlationId"; readonly bytes: number };
 }
 
-/** One transaction of the application. It holds its keys until it commits. */
+/** A transaction of the application. It locks its keys until it commits. */
 export interface WritePlan {
   readonly atMs: number;
   readonly commitsAfterMs: number;
@@ -46,18 +47,18 @@ export interface WritePlan {
 export interface TimedPlan {
   readonly atMs: number;
   readonly kind: TimedFault;
-  /** A number that picks the process, destination or topic. */
+  /** A number that selects the process, destination or topic. */
   readonly target: number;
   readonly forMs: number;
-  /** Commits that a failover forgets, milliseconds of a clock step, or 0 for a pause that asks for the lanes. */
+  /** Commits that a failover loses, milliseconds of a clock step, or 0 for a pause that also hands over the lanes. */
   readonly amount: number;
 }
 
-/** A destination is down for an hour, and processes end meanwhile. */
+/** A destination is down for an hour, while processes crash and stop. */
 export interface OutagePlan {
   readonly atMs: number;
   readonly untilMs: number;
-  /** Picks the destination. */
+  /** Selects the destination. */
   readonly target: number;
   readonly ends: readonly {
     readonly atMs: number;
@@ -66,7 +67,7 @@ export interface OutagePlan {
   }[];
 }
 
-/** A destination refuses all keys but this one for good, as if nothing could be delivered. */
+/** A destination permanently refuses all keys but this one with the scope of the topic or the destination. */
 export interface OnlyKeyPlan {
   readonly destination: string;
   readonly key: string;
@@ -80,10 +81,10 @@ export interface RoutePlan {
   readonly onExhausted: OnExhausted;
 }
 
-/** Everything that a seed decides beforehand. What it decides on the way are the draws per call. */
+/** Everything that a seed decides before the run. During the run it only decides the draws per call. */
 export interface Scenario {
   readonly seed: number;
-  /** Nothing goes wrong but single events, keys and topics: then others must not wait for them. */
+  /** Only single events, keys and topics fail: then others must not wait for them. */
   readonly isCalm: boolean;
   readonly lanes: number;
   readonly durableClaims: boolean;
@@ -98,9 +99,11 @@ export interface Scenario {
   readonly outage: OutagePlan | null;
   readonly onlyKey: OnlyKeyPlan | null;
   readonly rates: FaultRates;
-  /** When each process slot first starts, and how long it stays down after an end. */
+  /** Probability that an id lost in a failover is reused, and the maximum delay. */
+  readonly idsAgain: { readonly chance: number; readonly withinMs: number };
+  /** When each process slot starts first, and how long it stays down after the process ends. */
   readonly slots: readonly { readonly startsAtMs: number; readonly restartsAfterMs: number }[];
-  /** Nothing goes wrong from here on. */
+  /** No faults after this time. */
   readonly calmFromMs: number;
 }
 
@@ -108,7 +111,7 @@ export const PAYLOAD_BYTES_MAX = 64;
 const TRANSACTIONAL_SHARE = 0.4;
 const SEEDS_PER_OUTAGE = 1_000;
 const HOUR_MS = 3_600_000;
-/** An hour is long: more processes than this would only take longer. */
+/** Bounds the run time of the long seeds: more processes would only make them slower. */
 const OUTAGE_SLOTS_MAX = 3;
 const TYPES = ["a.placed", "a.paid", "b.sent"] as const;
 const CALM_KINDS: readonly FaultKind[] = [
@@ -124,7 +127,7 @@ export function scenarioOf(seed: number): Scenario {
   const random = new SeededRandom(seed, 1);
   const isCalm = random.chance(0.15);
   const calmFromMs = random.int(4_000, 25_000);
-  // What was thought of later has a stream of its own, so that the seeds in the corpus keep their meaning.
+  // Faults that were added later have their own random stream, so that the seeds in the corpus keep their scenarios.
   const later = new SeededRandom(seed, 4);
   const rates = { ...swarm(random, new SeededRandom(seed, 3), isCalm), ...transactionRates(later, isCalm) };
   const timing = timingOf(random);
@@ -132,7 +135,7 @@ export function scenarioOf(seed: number): Scenario {
   const hasOutage = seed % SEEDS_PER_OUTAGE === 0;
   const isOlder = corpus.seeds.includes(seed) || corpus.plain.includes(seed);
   const persistent = isOlder || hasOutage ? null : new SeededRandom(seed, 6);
-  return {
+  return withLaterFaults({
     seed,
     isCalm,
     lanes: random.pick([1, 1, 2, 3, 4]),
@@ -157,17 +160,24 @@ export function scenarioOf(seed: number): Scenario {
     onlyKey: onlyKeyOf(persistent, routes),
     outage: hasOutage ? outageOf(later, calmFromMs) : null,
     rates,
+    idsAgain: idsAgainOf(isOlder ? null : new SeededRandom(seed, 9), rates),
     slots: slotsOf(random, calmFromMs).slice(0, hasOutage ? OUTAGE_SLOTS_MAX : undefined),
     calmFromMs,
-  };
+  });
 }
 
-/** Also no longer than that of an instance, so that claims are renewed often, some sooner than others. */
+/** Frequent and immediate in some seeds: it causes harm only while an event with that id is in flight. */
+function idsAgainOf(random: SeededRandom | null, rates: FaultRates): Scenario["idsAgain"] {
+  if (rates.failover !== undefined && random?.chance(0.5)) return { chance: 0.8, withinMs: 200 };
+  return { chance: (rates["id given out again"] ?? 0) * 5, withinMs: 3_000 };
+}
+
+/** At most as long as the lease of an instance, so that claims are renewed often and at different times. */
 function claimLeaseOf(longMs: number, leaseMs: number, random: SeededRandom): number {
   return random.chance(0.5) ? longMs : Math.ceil(leaseMs * random.between(0.5, 1));
 }
 
-/** Each seed has some of the faults and lacks the others: what all of them together would hide comes out. */
+/** Each seed has only some of the faults: all of them together would hide bugs. */
 function swarm(random: SeededRandom, extra: SeededRandom, isCalm: boolean): FaultRates {
   const rates: Partial<Record<FaultKind, number>> = {};
   const share = random.pick([0.1, 0.3, 0.6]);
@@ -197,12 +207,12 @@ function transactionRates(random: SeededRandom, isCalm: boolean): FaultRates {
     const rate = least * (most / least) ** random.next();
     if (isWanted) rates[kind] = rate;
   }
-  // Costs nobody anything, and does harm only to an engine that ignores it and has a transaction open just then.
+  // Cheap, and harmful only to an engine that ignores it while it has an open transaction.
   const repeats = rates["retried without an answer"];
   return repeats === undefined ? rates : { ...rates, "retried without an answer": 4 * repeats };
 }
 
-/** Small rings, so that what they forget is missed. Those that came before transactions do without them. */
+/** Small rings, so that the loss of old batches shows. Seeds from before transactions have none. */
 function withTransactions(random: SeededRandom, options: BrokerOptions, seed: number): BrokerOptions {
   const isWanted = random.chance(TRANSACTIONAL_SHARE);
   const transactions: TransactionOptions = {
@@ -242,7 +252,7 @@ function timingOf(random: SeededRandom): Timing {
   };
 }
 
-/** Where the flow of the others is watched, the brakes are off and there is room for more than one slow key. */
+/** In seeds that check the separation of keys, the brakes are off and there is room for more than one slow key. */
 function limitsOf(random: SeededRandom, isCalm: boolean): Partial<Limits> {
   return {
     batchSize: random.pick([1, 2, 3, 5, 10, 50]),
@@ -318,7 +328,7 @@ function writesOf(random: SeededRandom, rates: FaultRates, calmFromMs: number): 
 function fateOf(random: SeededRandom, rates: FaultRates): Fate {
   const failures = random.int(1, 4);
   const when = random.pick(["before", "after"] as const);
-  // An event that ends the process costs several leases of virtual time until it is found out: few are enough.
+  // Identifying an event that crashes the process takes several leases of virtual time: few such events are enough.
   const crashRate = Math.min(rates["crash poison"] ?? 0, 0.01);
   let draw = random.next();
   const falls = (rate: number | undefined): boolean => {
@@ -361,7 +371,7 @@ function laterTimedOf(random: SeededRandom, isCalm: boolean, calmFromMs: number,
   );
 }
 
-/** Every third one also asks for the lanes. */
+/** Every third pause also hands over the lanes. */
 function pausesOf(random: SeededRandom, isCalm: boolean, calmFromMs: number, seed: number): TimedPlan[] {
   const isOlder = corpus.seeds.includes(seed) || corpus.plain.includes(seed);
   const times = random.chance(0.2) && !isCalm && !isOlder ? random.int(1, 4) : 0;

@@ -1,9 +1,9 @@
 import { runSeed, type SeedResult } from "./run-seed.ts";
 
-/** Runs in a process of its own: gets lists of seeds, answers each of them. */
+/** Runs in its own process: receives lists of seeds and reports the result of each. */
 export interface SeedOrder {
   readonly seeds: readonly number[];
-  /** The first broken invariant ends the list. */
+  /** The first violated invariant ends the list. */
   readonly stopAtFailure: boolean;
 }
 

@@ -18,7 +18,7 @@ export class SeededRandom implements Random {
     return this.#draw() / 2 ** 32;
   }
 
-  /** From `min` to `max`, both included. */
+  /** From `min` to `max`, inclusive. */
   int(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1));
   }
@@ -33,7 +33,7 @@ export class SeededRandom implements Random {
 
   pick<T>(items: readonly T[]): T {
     const item = items[this.int(0, items.length - 1)];
-    if (item === undefined) throw new RangeError("there is nothing to pick from");
+    if (item === undefined) throw new RangeError("cannot pick from an empty list");
     return item;
   }
 
@@ -42,7 +42,7 @@ export class SeededRandom implements Random {
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
   }
 
-  /** A stream of its own, so that a draw more here changes nothing there. */
+  /** An independent stream: additional draws from it do not change the draws of the others. */
   fork(): SeededRandom {
     return new SeededRandom(this.#draw(), this.#draw());
   }

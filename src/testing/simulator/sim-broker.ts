@@ -9,9 +9,9 @@ import type { OnlyKeyPlan } from "./scenario.ts";
 
 export interface BrokerOptions extends PublisherCapabilities {
   readonly name: string;
-  /** What was on the wire when a publish was given up may still arrive. */
+  /** Messages on the wire may still arrive after the publish was abandoned. */
   readonly deliversAfterAbort: boolean;
-  /** Null: it has none. Otherwise they are used for everything, and its readers see what was committed. */
+  /** Null: no transactions. Otherwise every message is in a transaction, and readers see committed ones only. */
   readonly transactions: TransactionOptions | null;
 }
 
@@ -26,13 +26,13 @@ export interface TransactionRecord {
   readonly send: Send;
 }
 
-/** The destination itself, outside of all processes: what has arrived, and what it refuses at present. */
+/** The destination, outside of all processes: the messages that arrived, and the faults that are active. */
 export class SimBroker {
   readonly options: BrokerOptions;
   readonly transactions: TransactionBroker<TransactionRecord> | null;
-  /** The number of the last batch that became visible, by pipeline and lane. */
+  /** The last visible batch number, by pipeline and lane. */
   readonly lastBatches = new Map<string, bigint>();
-  /** Publishes and requests of transactions that were sent to it. */
+  /** Number of publishes and transaction requests that were sent to it. */
   requests = 0;
   readonly #world: World;
   readonly #known = new Set<string>();
@@ -40,7 +40,7 @@ export class SimBroker {
   #upAtMs = 0;
   #outageUntilMs = 0;
 
-  /** The one key that it takes; null: all. */
+  /** The only key that it accepts; null: all keys. */
   readonly onlyKey: OnlyKeyPlan | null;
 
   constructor(options: BrokerOptions, world: World, onlyKey: OnlyKeyPlan | null) {
@@ -66,7 +66,7 @@ export class SimBroker {
     this.#world.history.note(this.options.name, `down for ${forMs} ms`);
   }
 
-  /** Down for long, also when all other faults are over. */
+  /** A long outage that lasts beyond all other faults. */
   beginOutage(forMs: number): void {
     this.#outageUntilMs = this.#world.time.nowMs + forMs;
     this.#world.history.note(this.options.name, `has an outage of ${forMs} ms`);
@@ -82,7 +82,7 @@ export class SimBroker {
     this.#topicsUpAtMs.clear();
   }
 
-  /** The message is in. A destination that deduplicates keeps the first one only. */
+  /** Stores the message. A deduplicating destination keeps only the first one. */
   accept(message: Message, send: Send): void {
     const { history, time } = this.#world;
     send.arrived = true;
@@ -96,7 +96,7 @@ export class SimBroker {
     history.arrivals.push({ id, key: message.key, content, destination, process, atMs: time.nowMs });
   }
 
-  /** What its readers see of a transaction: all of it, and never anything that its note does not name. */
+  /** Makes a transaction visible: all of it, and only events that its ledger note names. */
   #show(records: readonly TransactionRecord[], notes: readonly CommittedBatch[], lane: LaneAddress): void {
     const { history } = this.#world;
     for (const { message, send } of records) this.accept(message, send);
@@ -109,7 +109,7 @@ export class SimBroker {
     }
     const name = `${lane.pipeline} ${lane.lane}`;
     const settled = history.settledBatches.get(name) ?? 0n;
-    // Half of the ring is for what is not settled yet, the other half for what a failover forgets.
+    // Half of the ring is for unsettled batches, the other half for batches that a failover loses.
     if (note.batch - settled > Math.max(1, (this.transactions?.ringSize ?? 0) >> 1)) {
       history.violate("X", `batch ${note.batch} of ${name} was committed when only ${settled} was settled`);
     }

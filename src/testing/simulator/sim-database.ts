@@ -8,19 +8,20 @@ interface SimDatabaseOptions {
   readonly claimLeaseMs: number;
 }
 
-/** So many commits may not have reached the standby yet. */
+/** Maximum number of commits that have not reached the standby. */
 const COMMITS_KEPT = 40;
 
-/** The model's database with what a server adds to it: a clock that steps, outages, failovers. */
+/** The memory database with the faults of a server: clock steps, outages, failovers. */
 export class SimDatabase {
   readonly model: MemoryDatabase;
-  /** Raised when all connections are lost: nobody gets an answer to what was asked before. */
+  /** Incremented when all connections are lost: earlier requests get no answer. */
   incarnation = 0;
   readonly #time: VirtualTime;
   readonly #history: History;
   #upAtMs = 0;
   #columnBackAtMs = 0;
   #unlockedAtMs = 0;
+  #marksRefusedUntilMs = 0;
   #clockOffsetMs = 0;
 
   constructor(time: VirtualTime, history: History, options: SimDatabaseOptions) {
@@ -49,7 +50,7 @@ export class SimDatabase {
     this.#history.note("database", `down for ${forMs} ms`);
   }
 
-  /** A column that the relay needs is missing for so long: every statement that names it is refused. */
+  /** A column is missing for this time: every statement that names it is refused. */
   dropColumn(forMs: number): void {
     this.#columnBackAtMs = Math.max(this.#columnBackAtMs, this.#time.nowMs + forMs);
     this.#history.note("database", `a column is missing for ${forMs} ms`);
@@ -59,7 +60,7 @@ export class SimDatabase {
     return this.#time.nowMs < this.#columnBackAtMs;
   }
 
-  /** Reads of the table stand still for so long. */
+  /** A lock blocks reads of the table for this time. */
   lock(forMs: number): void {
     this.#unlockedAtMs = Math.max(this.#unlockedAtMs, this.#time.nowMs + forMs);
     this.#history.note("database", `the table is locked for ${forMs} ms`);
@@ -69,14 +70,22 @@ export class SimDatabase {
     return Math.max(0, this.#unlockedAtMs - this.#time.nowMs);
   }
 
+  /** For so long, every `nth` row does not let itself be marked. */
+  refuseMarks(forMs: number, nth: number): void {
+    this.#marksRefusedUntilMs = Math.max(this.#marksRefusedUntilMs, this.#time.nowMs + forMs);
+    this.model.refusesMark = (id) => this.#time.nowMs < this.#marksRefusedUntilMs && Number(id.slice(1)) % nth === 0;
+    this.#history.note("database", `every ${nth}. row cannot be marked for ${forMs} ms`);
+  }
+
   /** Ends an outage early, when the faults are over. */
   comeUp(): void {
     this.#columnBackAtMs = Math.min(this.#columnBackAtMs, this.#time.nowMs);
     this.#unlockedAtMs = Math.min(this.#unlockedAtMs, this.#time.nowMs);
+    this.#marksRefusedUntilMs = Math.min(this.#marksRefusedUntilMs, this.#time.nowMs);
     this.#upAtMs = Math.min(this.#upAtMs, this.#time.nowMs);
   }
 
-  /** A standby takes over that lacks the last commits. Returns the ids that vanished with them. */
+  /** A standby without the last commits takes over. Returns the lost ids. */
   failOver(commits: number, downMs: number): string[] {
     this.goDown(downMs);
     const { tables } = this.model;
@@ -87,21 +96,25 @@ export class SimDatabase {
       if (state === "DEAD" && key !== null && tables.open.has(id)) this.#history.revivedKeys.add(key);
     }
     for (const event of this.#history.written) {
+      // Compare contents: another event may have reused an id that an earlier failover lost.
+      const row = this.model.row(event.id);
+      const own = row?.payload.toString("latin1") === event.content ? row : undefined;
       if (event.gone === null && lost.includes(event.id)) event.gone = "lost";
-      // The replay of it is forgotten, not that it was marked before.
-      const isMarked = this.#history.marked.has(event.content) && this.model.row(event.id)?.state === "DELIVERED";
+      // The failover lost its replay but not the earlier mark.
+      const isMarked = this.#history.marked.has(event.content) && own?.state === "DELIVERED";
       if (event.gone === null && isMarked) event.gone = "marked";
-      const isBack = event.gone === "deleted" ? this.model.row(event.id) !== undefined : tables.open.has(event.id);
+      const isOpen = own !== undefined && tables.open.has(event.id);
+      const isBack = event.gone === "deleted" ? own !== undefined : isOpen;
       if ((event.gone !== "deleted" && event.gone !== "marked") || !isBack) continue;
-      // Marked first and deleted later: only the deletion is forgotten.
-      event.gone = tables.open.has(event.id) ? null : "marked";
+      // Marked first and deleted later: the failover lost only the deletion.
+      event.gone = isOpen ? null : "marked";
       if (event.key !== null) this.#history.revivedKeys.add(event.key);
     }
     this.#history.note("database", `failed over, forgot ${forgotten} commits and ${lost.length} events`);
     return lost;
   }
 
-  /** A person, or another relay whose clock is wrong, takes a living instance off the list. */
+  /** An operator, or another relay with a wrong clock, removes a living instance. */
   takeForDead(name: string): void {
     const { tables } = this.model;
     const ids = [...tables.instances.values()].filter((instance) => instance.name === name).map(({ id }) => id);
@@ -116,8 +129,8 @@ export class SimDatabase {
     this.#history.disturb(null, "database clock");
     this.#history.note("database", `clock steps by ${byMs} ms`);
     if (!this.model.durableClaims) return;
-    // What was waiting for its claim is not available any more, while a later event that was written after another
-    // step may be: the table's own order lets it pass.
+    // A pending event may now have an available time in the future, while an event written after another clock step does
+    // not: by the order of the table it may overtake.
     for (const { key, availableAtMs } of this.model.tables.open.values()) {
       if (key !== null && availableAtMs > this.model.nowMs()) this.#history.untimelyKeys.add(key);
     }

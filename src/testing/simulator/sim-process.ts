@@ -4,13 +4,13 @@ import type { VirtualTime } from "./virtual-clock.ts";
 
 interface PauseOptions {
   readonly forMs: number;
-  /** The machine sleeps: its monotonic clock stands still, its wall clock does not. */
+  /** The machine is suspended: its monotonic clock stops, its wall clock continues. */
   readonly suspended: boolean;
 }
 
 /**
- * One process with clocks of its own. It only ever runs because something reaches it: a timer or an answer. So a
- * paused process is one that nothing reaches before it is resumed, and a crashed one is never reached again.
+ * A process with its own clocks. It runs only when a timer fires or an answer arrives. So timers and answers of a paused
+ * process are delivered when it is resumed, and those of a crashed process never.
  */
 export class SimProcess {
   readonly name: string;
@@ -48,12 +48,12 @@ export class SimProcess {
     return this.#time.nowMs < this.#resumesAtMs;
   }
 
-  /** When the database last prolonged its lease, as far as the process was told. */
+  /** The last renewal of its lease that the database confirmed to the process. */
   get leaseFromMs(): number {
     return this.#leaseFromMs;
   }
 
-  /** An answer to an earlier request may come after that to a later one. */
+  /** The answer to an earlier request may arrive after the answer to a later one. */
   prolongLease(fromMs: number): void {
     this.#leaseFromMs = Math.max(this.#leaseFromMs, fromMs);
   }
@@ -62,17 +62,17 @@ export class SimProcess {
     return this.#lostMs > 0 || this.#suspendedFromMs !== null;
   }
 
-  /** Whether its wall clock was set, so that it may even hide a sleep of the machine. */
+  /** Whether its wall clock was set, which may even hide a suspend of the machine. */
   get wasClockSet(): boolean {
     return this.#wasClockSet;
   }
 
-  /** Aborts when the process crashes: what it had on the wire may still arrive, nothing more is sent. */
+  /** Aborts when the process crashes: messages on the wire may still arrive, but no more are sent. */
   get crashed(): AbortSignal {
     return this.#crashed.signal;
   }
 
-  /** Calls `run` in the process, as soon as it is able to run. */
+  /** Calls `run` in the process as soon as it is not paused. */
   reach(delayMs: number, run: () => void): void {
     this.#time.after(delayMs, () => this.#enter(run));
   }
@@ -84,7 +84,7 @@ export class SimProcess {
     this.#onCrash();
   }
 
-  /** The process ended by itself, in good order. */
+  /** The process stopped gracefully. */
   exit(): void {
     this.#isAlive = false;
   }
@@ -126,7 +126,7 @@ export class SimProcess {
       const dueMs = this.#monotonicMs() + waitMs;
       const fire = (): void => {
         if (!this.#isAlive) return;
-        // While the machine slept the timer did not run.
+        // The timer did not run while the machine was suspended.
         const leftMs = dueMs - this.#monotonicMs();
         if (this.isPaused) timer = this.#time.after(this.#resumesAtMs - this.#time.nowMs, fire);
         else if (leftMs > 0) timer = this.#time.after(leftMs, fire);
@@ -143,6 +143,6 @@ export class SimProcess {
   }
 }
 
-/** Node's timers know nothing shorter. */
+/** The shortest delay of a Node timer. */
 const SHORTEST_SLEEP_MS = 1;
 export const WALL_START_MS = 1_700_000_000_000;

@@ -9,7 +9,7 @@ import type { Scenario } from "./scenario.ts";
 import type { SimBroker } from "./sim-broker.ts";
 import { SimProcess } from "./sim-process.ts";
 
-/** A place where a process runs; when it ends, however it ends, another one is started there. */
+/** Runs one process at a time, and starts another one whenever the process ends. */
 export class SimSlot {
   readonly #index: number;
   readonly #world: World;
@@ -33,7 +33,7 @@ export class SimSlot {
     this.#condition = new Condition(systemClock);
   }
 
-  /** What its health would say. */
+  /** The health that the process reports. */
   get condition(): Condition {
     return this.#condition;
   }
@@ -62,7 +62,7 @@ export class SimSlot {
     void this.#relay.start();
   }
 
-  /** As a deployment does it: asks to stop, and kills what does not end in time. */
+  /** Stops like an orchestrator: gracefully, then kills the process after a timeout. */
   async stop(): Promise<void> {
     const { process } = this;
     const relay = this.#relay;
@@ -86,7 +86,7 @@ export class SimSlot {
     this.#startAgain();
   }
 
-  /** Stops that took longer than their grace and some more. */
+  /** Number of stops that took much longer than their grace period. */
   stuckStops = 0;
 
   #watchPauses(relay: Relay, pauses: Map<string, number>): void {

@@ -4,8 +4,8 @@ import type { World } from "./port-call.ts";
 import { type EventPlan, PAYLOAD_BYTES_MAX, type WritePlan } from "./scenario.ts";
 
 /**
- * The application. A transaction holds the keys that it writes for until it commits, as an application does that
- * locks its aggregates; so the order of writing and the order of commits agree within a key, and only there.
+ * The application. A transaction locks its keys until it commits, like an application that locks its aggregates. So within a
+ * key, and only there, events commit in the order of writing.
  */
 export class SimWriters {
   readonly #world: World;
@@ -20,7 +20,7 @@ export class SimWriters {
     this.#fates = fates;
   }
 
-  /** True when all that was planned so far is committed or refused. */
+  /** True if all transactions planned so far are committed or refused. */
   get isDone(): boolean {
     return this.#open === 0 && this.#waiting.length === 0;
   }
@@ -40,7 +40,7 @@ export class SimWriters {
     time.after(plan.commitsAfterMs, () => this.#end(plan, sequences, incarnation));
   }
 
-  /** A transaction that was open when the connections were lost is rolled back: its events never existed. */
+  /** Losing the connections rolls open transactions back: their events never existed. */
   #end(plan: WritePlan, sequences: readonly number[], incarnation: number): void {
     const { database } = this.#world;
     this.#open -= 1;

@@ -17,11 +17,11 @@ const USAGE = `npm run simulate -- [options]
   --only TEXT  only the mutants whose name contains it
 `;
 
-/** From so many seeds on each kind of fault must have fired, or the run proves less than it says. */
+/** With at least this many seeds each kind of fault must have fired, or the run proves less than it claims. */
 const SEEDS_FOR_EVERY_KIND = 1_000;
 const FAILURES_SHOWN_MAX = 20;
 const SEEDS = 1_000;
-/** Which seed catches a bug changes with the engine, and some take thousands. */
+/** Seeds tried per mutant. Which seed detects a bug changes with the engine; some bugs take thousands. */
 const SEEDS_PER_MUTANT = 20_000;
 
 const { values } = parseArgs({
@@ -74,7 +74,7 @@ async function simulate(): Promise<boolean> {
   if (failures.length > FAILURES_SHOWN_MAX) console.log(`... and ${failures.length - FAILURES_SHOWN_MAX} more`);
   console.log(`${seeds} seeds, ${events} events, ${progress.perSecond.toFixed(0)} seeds/s: ${failures.length} failed`);
   const isBlind = seeds >= SEEDS_FOR_EVERY_KIND && silent.length > 0;
-  if (isBlind) console.log(`These faults never fired, so nothing is proved about them: ${silent.join(", ")}`);
+  if (isBlind) console.log(`These faults never fired, so the run proves nothing about them: ${silent.join(", ")}`);
   return failures.length === 0 && !isBlind;
 }
 
@@ -88,7 +88,7 @@ async function hunt(): Promise<boolean> {
     },
   });
   const survivors = results.filter(({ caughtBy }) => caughtBy === null);
-  console.log(`${results.length - survivors.length} of ${results.length} planted bugs were noticed`);
+  console.log(`${results.length - survivors.length} of ${results.length} planted bugs were detected`);
   for (const { mutant } of survivors) console.log(`survived: ${mutant.name} (src/${mutant.file}): ${mutant.why}`);
   return survivors.length === 0;
 }
@@ -96,13 +96,13 @@ async function hunt(): Promise<boolean> {
 function printFailure({ seed, violations }: Pick<SeedReport, "seed" | "violations">): void {
   for (const violation of violations.slice(0, 3)) {
     const [invariant = ""] = violation.split(":");
-    console.log(`seed ${seed} broke ${violation}`);
+    console.log(`seed ${seed} violated ${violation}`);
     console.log(`  ${invariant}: ${INVARIANTS[invariant] ?? "see the trace"}`);
   }
   if (violations.length > 0) console.log(`  npm run simulate -- --seed ${seed}`);
 }
 
-/** Returns the kinds that never fired. */
+/** Prints how often each fault fired. Returns the kinds that never fired. */
 function printFaults(fired: ReadonlyMap<FaultKind, number>): FaultKind[] {
   const cells = FAULT_KINDS.map((kind) => `${kind.padEnd(24)}${String(fired.get(kind) ?? 0).padStart(9)}`);
   const rows = Math.ceil(cells.length / 3);

@@ -1,8 +1,9 @@
-import { checkTold } from "./check-health.ts";
+import { checkReported } from "./check-health.ts";
 import { EventFates } from "./event-fates.ts";
 import { type FaultKind, Faults, type TimedFault } from "./faults.ts";
 import { History } from "./history.ts";
 import type { World } from "./port-call.ts";
+import { refuseMarks } from "./refused-marks.ts";
 import type { EventPlan, OutagePlan, Scenario, TimedPlan } from "./scenario.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { SimBroker } from "./sim-broker.ts";
@@ -12,22 +13,22 @@ import { SimWriters } from "./sim-writers.ts";
 import { slowSettlesOf } from "./slow-settles.ts";
 import { VirtualTime } from "./virtual-clock.ts";
 
-/** How long the queues are watched once they are empty. */
+/** How long the idle processes are observed. */
 const IDLE_MS = 12_000;
 const LOOK_EVERY_MS = 250;
 const STEPS_MAX = 2_000_000;
 
-/** One seed's world, from its scenario to the moment at which everything that can be delivered is. */
+/** Runs the scenario of one seed until every deliverable event is delivered. */
 export class Simulation {
   readonly scenario: Scenario;
   readonly world: World;
   readonly slots: readonly SimSlot[];
   readonly brokers: readonly SimBroker[];
-  /** When all was delivered; null when that never happened. */
+  /** When everything was delivered; null if that never happened. */
   drainedAtMs: number | null = null;
-  /** Port calls per second of virtual time while there was nothing to do. */
+  /** Port calls per second of virtual time while idle. */
   idleCallsPerSecond = 0;
-  /** Requests per second to a destination that was down for an hour, when nothing else was wrong. */
+  /** Requests per second to a destination that was down for an hour, without other faults. */
   outageRequestsPerSecond = 0;
   readonly #fates: EventFates;
   readonly #writers: SimWriters;
@@ -49,7 +50,7 @@ export class Simulation {
     this.slots = scenario.slots.map((_, index) => new SimSlot(index, this.world, scenario, this.brokers, this.#fates));
   }
 
-  /** `isDrained` looks at the database and says whether all is delivered that can be. */
+  /** `isDrained` checks in the database whether every deliverable event is delivered. */
   async run(isDrained: () => boolean, drainWithinMs: () => number): Promise<void> {
     const { time, faults, history } = this.world;
     for (const [index, slot] of this.scenario.slots.entries()) {
@@ -92,7 +93,7 @@ export class Simulation {
     }
   }
 
-  /** Processes that are paused wake up by themselves. */
+  /** Ends all faults. Paused processes resume by themselves. */
   #heal(): void {
     this.world.history.note("faults", "are over");
     this.world.database.comeUp();
@@ -109,12 +110,12 @@ export class Simulation {
     this.outageRequestsPerSecond = ((broker.requests - requests) / (time.nowMs - fromMs)) * 1_000;
   }
 
-  /** The first seconds belong to what was still on its way, and to processes that come back. */
+  /** Measures idle calls. The first seconds are excluded: events are still in flight and processes restart. */
   async #watchIdle(isHopeless: () => boolean): Promise<void> {
     const { time, history } = this.world;
     const isAway = ({ process }: SimSlot): boolean => process === null || process.isPaused;
     while (this.slots.some(isAway) && !isHopeless()) await time.runUntil(time.nowMs + IDLE_MS / 4, isHopeless);
-    // A dead letter that was put back may open its key only now: peace begins when nothing arrives any more.
+    // A replayed dead letter may unblock its key only now: the idle time begins when no more events arrive.
     for (let arrived = -1; arrived !== history.arrivals.length && !isHopeless(); ) {
       arrived = history.arrivals.length;
       await time.runUntil(time.nowMs + IDLE_MS / 4, isHopeless);
@@ -147,6 +148,7 @@ export class Simulation {
     else if (kind === "failover") this.#failOver(amount, forMs);
     else if (kind === "column missing") this.#dropColumn(forMs);
     else if (kind === "maintenance lock") database.lock(forMs);
+    else if (kind === "marks refused") refuseMarks(this, forMs, amount);
     else if (kind === "database clock forward") database.stepClock(amount);
     else if (kind === "database clock back") database.stepClock(-amount);
     else if (kind === "destination down") broker.goDown(forMs);
@@ -155,14 +157,14 @@ export class Simulation {
     else broker.takeTopicDown(this.#random.pick(["a.placed", "a.paid", "b.sent"]), forMs);
   }
 
-  /** Before the column is back, whoever has lanes must have told that they stand still. */
+  /** Before the column is back, the owners of lanes must have reported that they cannot read. */
   #dropColumn(forMs: number): void {
     const { database, time } = this.world;
     const owners = new Map(this.slots.map((slot) => [slot, slot.process]));
     database.dropColumn(forMs);
     time.after(forMs - 1, () => {
       const alive = this.slots.filter((slot) => slot.process !== null && slot.process === owners.get(slot));
-      for (const slot of alive) checkTold(this, slot, forMs);
+      for (const slot of alive) checkReported(this, slot, forMs);
     });
   }
 
@@ -176,7 +178,7 @@ export class Simulation {
     time.after(forMs, () => database.model.pause(name, null));
   }
 
-  /** Somebody changes rows that the relay has failed to deliver so far. */
+  /** Another program changes rows that the relay has failed to deliver so far. */
   #meddle(kind: TimedFault): void {
     const { database, history, faults } = this.world;
     const { tables } = database.model;
@@ -199,14 +201,14 @@ export class Simulation {
 
   #failOver(commits: number, downMs: number): void {
     const { database, faults, time } = this.world;
-    const { rates } = this.scenario;
+    const { idsAgain } = this.scenario;
     const lost = database.failOver(commits, downMs);
     for (const id of lost) {
-      if (!this.#random.chance((rates["id given out again"] ?? 0) * 5)) continue;
+      if (!this.#random.chance(idsAgain.chance)) continue;
       faults.count("id given out again");
       const key = this.#random.pick(["k0", "k1", "again", null]);
       const event: EventPlan = { id, key, type: "a.placed", fate: { kind: "fine" } };
-      const atMs = downMs + this.#random.between(1, 3_000);
+      const atMs = downMs + this.#random.between(1, idsAgain.withinMs);
       time.after(atMs, () => this.#writers.start({ atMs, commitsAfterMs: 1, events: [event] }));
     }
   }

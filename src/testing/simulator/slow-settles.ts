@@ -5,7 +5,7 @@ import corpus from "./corpus.json" with { type: "json" };
 import { SeededRandom } from "./seeded-random.ts";
 import type { SimProcess } from "./sim-process.ts";
 
-/** A trigger that costs time for every row: a settle that would take longer than the limit is given up, always. */
+/** A trigger that takes time for every row: a settle that would exceed the limit always times out. */
 export interface SlowSettles {
   readonly rowMs: number;
   readonly limitMs: number;
@@ -13,7 +13,7 @@ export interface SlowSettles {
 
 const SHARE = 0.15;
 
-/** A fault that stays: also when all others are over. Older seeds keep their meaning. */
+/** A persistent fault, which stays after all others are over. Older seeds keep their scenarios. */
 export function slowSettlesOf(seed: number): SlowSettles | null {
   const random = new SeededRandom(seed, 6);
   const isOlder = corpus.seeds.includes(seed) || corpus.plain.includes(seed);
@@ -22,10 +22,10 @@ export function slowSettlesOf(seed: number): SlowSettles | null {
   return { rowMs, limitMs: rowMs * random.pick([1, 2, 3, 10]) };
 }
 
-/** Waits as long as the rows take. Throws when that is longer than the database allows; then nothing was written. */
+/** Waits as long as the rows take. Throws if that exceeds the limit; then nothing was written. */
 export async function takeTime(slow: SlowSettles | null, process: SimProcess, settlement: Settlement): Promise<void> {
   if (slow === null) return;
   const neededMs = slow.rowMs * rowsOf(settlement);
   await process.clock.sleep(Math.min(neededMs, slow.limitMs));
-  if (neededMs > slow.limitMs) throw new RelayError("DATABASE_BUSY", "the settle was given up: it took too long.");
+  if (neededMs > slow.limitMs) throw new RelayError("DATABASE_BUSY", "the settle timed out.");
 }

@@ -10,16 +10,16 @@ export type Broker = TransactionBroker<TransactionRecord>;
 
 interface Asked<T> {
   readonly name: "prepare" | "fence" | "ledger" | "commit" | "abort";
-  /** Null while no lane is concerned. */
+  /** Null for a request that is not about a lane. */
   readonly lane: LaneAddress | null;
   readonly signal: AbortSignal;
-  /** What the broker does when the request reaches it. Throws when it refuses. */
+  /** Runs at the broker when the request arrives. Throws if the broker refuses. */
   readonly effect: () => T;
-  /** A copy of the request is still under way, though the caller gets its answer. */
+  /** A copy of the request is still on the wire, although the caller gets its answer. */
   readonly onCopy?: () => void;
 }
 
-/** Draws what happens to a request, and lets the process feel what concerns itself. Null: it is dead by then. */
+/** Draws the fault of a request and applies faults of the process itself. Null: the process has crashed. */
 export function drawFault(way: Way, name: string): { readonly fault: TransactionFault | null } | null {
   const { world, process } = way;
   const { faults, history } = world;
@@ -37,7 +37,7 @@ export function drawFault(way: Way, name: string): { readonly fault: Transaction
   return null;
 }
 
-/** One request of a transaction: it leaves, arrives and is answered, and may be struck at any of its stages. */
+/** A transaction request: it leaves, arrives and is answered. A fault can hit each stage. */
 export class TransactionRequest<T> {
   readonly #way: Way;
   readonly #broker: Broker;
@@ -80,10 +80,10 @@ export class TransactionRequest<T> {
     }
     signal.addEventListener("abort", () => this.#giveUp(random.between(0, random.pick([1, 10, 200]))), { once: true });
     const travelMs = random.between(0.1, 2);
-    if (this.#fault === "transaction request lost" || this.#fault === "ledger unreachable") this.#silence();
+    if (this.#fault === "transaction request lost" || this.#fault === "ledger unreachable") this.#leaveUnanswered();
     else if (this.#fault === "late transaction request") {
-      const silentMs = this.#silence();
-      time.after(silentMs + lateness(this.#way), () => this.#arriveLate());
+      const timeoutMs = this.#leaveUnanswered();
+      time.after(timeoutMs + lateness(this.#way), () => this.#arriveLate());
     } else {
       const slowMs = this.#fault === "slow transaction" ? random.between(0.02, 0.5) * leaseMs : 0;
       time.after(travelMs + slowMs, () => this.#arrive());
@@ -95,7 +95,7 @@ export class TransactionRequest<T> {
     const { random } = world;
     if (!broker.isUp) {
       if (random.chance(0.5)) this.#giveUp(1);
-      else this.#silence();
+      else this.#leaveUnanswered();
       return;
     }
     if (this.#fault === "transaction timed out" && this.#asked.lane !== null) this.#broker.expire(this.#asked.lane);
@@ -104,7 +104,7 @@ export class TransactionRequest<T> {
       this.#giveUp(1);
     } else if (this.#fault === "transaction answer lost") {
       this.#takeQuietly();
-      this.#silence();
+      this.#leaveUnanswered();
     } else if (this.#fault === "crash amid transaction") {
       this.#takeQuietly();
       process.crash();
@@ -128,7 +128,7 @@ export class TransactionRequest<T> {
     if (this.#fault === "pause amid transaction") pauseBriefly(world, process);
   }
 
-  /** Nobody waits for it any more, but it was on its way. */
+  /** The request arrives after its caller gave up. */
   #arriveLate(): void {
     if (!this.#way.broker.isUp) return;
     this.#way.world.history.note(this.#way.process.name, `${this.#asked.name} arrives late`);
@@ -139,15 +139,15 @@ export class TransactionRequest<T> {
     try {
       this.#asked.effect();
     } catch {
-      // Refused, and nobody is told.
+      // Refused, but the caller no longer waits.
     }
   }
 
-  /** No answer comes: the client gives up by itself, unless it is told to before. Returns when. */
-  #silence(): number {
-    const silentMs = silence(this.#way);
-    this.#giveUp(silentMs);
-    return silentMs;
+  /** No answer comes: the client times out unless it is aborted earlier. Returns the timeout. */
+  #leaveUnanswered(): number {
+    const timeoutMs = answerTimeoutMs(this.#way);
+    this.#giveUp(timeoutMs);
+    return timeoutMs;
   }
 
   #giveUp(afterMs: number): void {
@@ -161,20 +161,20 @@ export class TransactionRequest<T> {
     );
   }
 
-  #end(tell: () => void): void {
+  #end(settle: () => void): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    tell();
+    settle();
   }
 }
 
-/** How long a client waits for an answer that does not come: it notices a lost connection, or its patience ends. */
-export function silence({ world }: Way): number {
+/** How long a client waits for a missing answer: until it detects a lost connection or times out. */
+export function answerTimeoutMs({ world }: Way): number {
   const { random, publishTimeoutMs } = world;
   return random.chance(0.5) ? random.between(1, 50) : random.between(0.2, 1.2) * publishTimeoutMs;
 }
 
-/** How much later than anybody expects a request may arrive. */
+/** How late a delayed request arrives. */
 export function lateness({ world }: Way): number {
   const { random, leaseMs } = world;
   return random.between(0, random.pick([5, 20, 50, 500, leaseMs]));

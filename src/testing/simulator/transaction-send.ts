@@ -5,7 +5,7 @@ import { MESSAGE_FAULTS, type MessageFault, type TransactionFault } from "./faul
 import type { Send } from "./history.ts";
 import { MessageJudge, type Way } from "./message-judge.ts";
 import { pauseBriefly } from "./port-call.ts";
-import { type Broker, lateness, silence, unanswered } from "./transaction-request.ts";
+import { answerTimeoutMs, type Broker, lateness, unanswered } from "./transaction-request.ts";
 
 interface Sent {
   readonly messages: readonly Message[];
@@ -20,8 +20,8 @@ interface Sent {
 }
 
 /**
- * The messages of a transaction leave one after another, the note of them comes last, and there is one answer to all.
- * Whatever goes wrong on the way leaves a part of it in the transaction.
+ * The messages of a transaction leave one after another, the ledger note comes last, and there is one answer to all. A fault
+ * leaves only some of them in the transaction.
  */
 export class TransactionSend {
   readonly #way: Way;
@@ -33,12 +33,12 @@ export class TransactionSend {
   readonly #sends: Send[] = [];
   readonly #refused = new Map<number, Outcome>();
   readonly #struckAt: number;
-  /** The broker reads no further than to the first message that it refuses. */
+  /** The broker stops at the first message that it refuses. */
   readonly #stopsAtRefusal: boolean;
   #slowMs = 0;
-  /** When the last one arrives: none overtakes another on its way. */
+  /** Arrival time of the last message: messages do not overtake each other. */
   #arrivesMs = 0;
-  /** Nothing that is behind this on the wire counts any more. */
+  /** Messages from this index on are dropped. */
   #isCut = false;
   #isOver = false;
 
@@ -92,7 +92,7 @@ export class TransactionSend {
     time.after(this.#arrivesMs - time.nowMs, arrive);
   }
 
-  /** True when the process goes no further. */
+  /** True if the process stops here. */
   #strikes(): boolean {
     const { process, world } = this.#way;
     if (this.#sent.fault === "pause amid transaction") pauseBriefly(world, process);
@@ -102,7 +102,7 @@ export class TransactionSend {
     return true;
   }
 
-  /** At the broker. The process may be paused, crashed or no longer interested. */
+  /** Runs at the broker. The process may be paused or crashed, or may have given up. */
   #arrive(index: number, message: Message, send: Send, drawn: MessageFault | null): void {
     const { broker, world } = this.#way;
     if (this.#isCut || (this.#stopsAtRefusal && this.#refused.size > 0)) return;
@@ -118,22 +118,22 @@ export class TransactionSend {
     }
   }
 
-  /** False when the message that is struck does not arrive now. */
+  /** False if a fault keeps the message from arriving now. */
   #survives(message: Message, send: Send): boolean {
     const { time } = this.#way.world;
     const { fault } = this.#sent;
     if (fault === "transaction timed out") this.#broker.expire(this.#address);
     if (fault === "transaction request lost") this.#loseRest();
     if (fault === "late transaction request") {
-      const silentMs = this.#loseRest();
-      time.after(silentMs + lateness(this.#way), () => this.#arriveLate(message, send, null));
+      const timeoutMs = this.#loseRest();
+      time.after(timeoutMs + lateness(this.#way), () => this.#arriveLate(message, send, null));
     }
     return !this.#isCut;
   }
 
   /**
-   * Alone and after all others. A broker knows a copy of what it has already in the same transaction, and a copy begins
-   * no transaction; but nothing tells it that a request belongs to a transaction which is over.
+   * Arrives alone and after all others. The broker detects a duplicate within the same transaction, and a duplicate does not
+   * begin a transaction; but it cannot detect that a request belongs to a transaction that has ended.
    */
   #arriveLate(message: Message, send: Send, isCopyIn: number | null): void {
     const { broker, process, world } = this.#way;
@@ -155,20 +155,20 @@ export class TransactionSend {
       if (this.#isOver) return;
       this.#isOver = true;
       for (const [index, outcome] of outcomes.entries()) {
-        world.history.told(this.#sends[index]!, outcome, this.#isOutOfTurn(index));
+        world.history.answered(this.#sends[index]!, outcome, this.#isOutOfTurn(index));
       }
       this.#sent.answer.resolve(outcomes);
     });
   }
 
-  /** It was refused, and an event of the same key is before it. */
+  /** A refused message with an earlier message of its key in the transaction. */
   #isOutOfTurn(index: number): boolean {
     const { key } = this.#sends[index]!;
     const isFirst = key === null || this.#sends.findIndex((send) => send.key === key) === index;
     return this.#refused.has(index) && !isFirst;
   }
 
-  /** False when the broker refuses the user of the lane: that is told at once. */
+  /** False if the broker refuses the user of the lane, which it answers at once. */
   #write(records: readonly { message: Message; send: Send }[], note: CommittedBatch | null): boolean {
     const { process, world } = this.#way;
     try {
@@ -182,12 +182,12 @@ export class TransactionSend {
     }
   }
 
-  /** What follows is lost, and so is the answer. Returns when the client notices. */
+  /** The remaining messages and the answer are lost. Returns when the client notices. */
   #loseRest(): number {
     this.#isCut = true;
-    const silentMs = silence(this.#way);
-    this.#giveUp(silentMs);
-    return silentMs;
+    const timeoutMs = answerTimeoutMs(this.#way);
+    this.#giveUp(timeoutMs);
+    return timeoutMs;
   }
 
   #giveUp(afterMs: number): void {

@@ -1,6 +1,6 @@
 import type { SeededRandom } from "./seeded-random.ts";
 
-/** A cancelled event stays in the heap and is thrown away when its time comes. */
+/** A cancelled event stays in the heap and is dropped when its time comes. */
 interface ScheduledEvent {
   readonly atMs: number;
   readonly tiebreak: number;
@@ -8,14 +8,14 @@ interface ScheduledEvent {
   cancelled: boolean;
 }
 
-/** Times are multiples of a power of two, so that sums of them are exact and no wait ends a breath too early. */
+/** Times are multiples of a power of two, so that sums are exact and no wait ends too early by rounding. */
 const GRID = 1_024;
-/** Real time stands still meanwhile, so now and then the thread must be able to hear its owner. */
-const STEPS_BETWEEN_TURNS = 2_000;
+/** Steps between two yields to Node's event loop, so that the worker can receive messages. */
+const STEPS_BETWEEN_YIELDS = 2_000;
 
 /**
- * Virtual time: a heap of events by (time, seeded tiebreak). One event is run, then everything that follows from it
- * without waiting, then the next one; so a seed gives the same history every time.
+ * Virtual time: a heap of events by (time, seeded tiebreak). It runs one event and all microtasks that follow from it, then
+ * the next event, so a seed gives the same history every time.
  */
 export class VirtualTime {
   nowMs = 0;
@@ -35,7 +35,7 @@ export class VirtualTime {
     return event;
   }
 
-  /** Runs all that is due until then. `isOver` ends it early. */
+  /** Runs all events that are due until then. `isOver` ends it early. */
   async runUntil(endMs: number, isOver: () => boolean = () => false): Promise<void> {
     while (this.#heap.length > 0 && !isOver()) {
       if (this.#heap[0]!.atMs > endMs) break;
@@ -44,7 +44,7 @@ export class VirtualTime {
       this.nowMs = event.atMs;
       this.steps += 1;
       event.run();
-      await (this.steps % STEPS_BETWEEN_TURNS === 0 ? turn() : settled());
+      await (this.steps % STEPS_BETWEEN_YIELDS === 0 ? turn() : settled());
     }
     this.nowMs = Math.max(this.nowMs, endMs);
   }
@@ -94,8 +94,8 @@ function isBefore(left: ScheduledEvent, right: ScheduledEvent): boolean {
 }
 
 /**
- * Resolves when no microtask is left, however long their chain: Node runs the queue of ticks only once the queue of
- * microtasks is empty, and a tick that is asked for inside a microtask waits for that. Costs no turn of the event loop.
+ * Resolves when no microtask is left, however long their chain: Node runs the tick queue only when the microtask queue is
+ * empty, and a tick that a microtask schedules waits for that. Needs no turn of the event loop.
  */
 function settled(): Promise<void> {
   return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)));

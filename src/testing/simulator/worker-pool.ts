@@ -7,17 +7,17 @@ export type SeedReport = Omit<SeedResult, "lines">;
 interface PoolOptions {
   readonly seeds: Iterable<number>;
   readonly jobs: number;
-  /** Name of a planted bug that the workers run with. */
+  /** Name of the mutant that the workers run with. */
   readonly mutant?: string;
   readonly stopAtFailure?: boolean;
   readonly onResult?: (result: SeedReport) => void;
 }
 
 const SEEDS_PER_ORDER = 10;
-/** A seed takes milliseconds; one that takes this long turns in circles without ever waiting. */
+/** A seed takes milliseconds; one that takes this long is in an endless loop. */
 const STUCK_MS = 60_000;
 
-/** Runs seeds over several processes. Resolves with the results that broke an invariant, by seed. */
+/** Runs seeds in several processes. Resolves with the results that violated an invariant, by seed. */
 export async function runSeeds(options: PoolOptions): Promise<SeedReport[]> {
   const seeds = options.seeds[Symbol.iterator]();
   const failures: SeedReport[] = [];
@@ -46,12 +46,12 @@ async function runWorker(
   for (;;) {
     const stuckSeed = await runProcess(mutant, nextOrder, onResult);
     if (stuckSeed === null) return;
-    const violations = [`hot loop: the engine turned in circles for ${STUCK_MS / 1_000} s`];
+    const violations = [`hot loop: the engine did not yield for ${STUCK_MS / 1_000} s`];
     onResult({ seed: stuckSeed, violations, hash: "", fired: {}, events: 0, virtualMs: 0, steps: 0 });
   }
 }
 
-/** Null when there is no more to do, else the seed in which the process got stuck. */
+/** Null if all seeds are done, else the seed in which the process got stuck. */
 function runProcess(
   mutant: string | undefined,
   nextOrder: () => SeedOrder,

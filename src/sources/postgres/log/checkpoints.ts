@@ -5,7 +5,7 @@ import { quoteLiteral } from "../../../postgres/identifiers.ts";
 import { systemId } from "../../../postgres/identity.ts";
 import { fenced, writeSettings } from "../../../postgres/lanes.ts";
 import type { Database } from "../../../postgres/pool.ts";
-import { LIFE } from "../../../postgres/server-life.ts";
+import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { glance, statement, transaction } from "../../../postgres/transaction.ts";
 import type { Checkpoint, LogKind } from "./log-kind.ts";
@@ -16,7 +16,7 @@ interface LaneCheckpoint<Segment> {
   readonly checkpoint: Checkpoint<Segment>;
 }
 
-/** Where these lanes stand. One that never began gets its start now, under its grant. */
+/** Reads the checkpoints of these lanes. A lane that has never begun gets its start position now, under its grant. */
 export async function takeCheckpoints<Segment>(
   database: Database,
   pipeline: string,
@@ -31,11 +31,11 @@ export async function takeCheckpoints<Segment>(
     await begin(database, pipeline, await kind.start(), grants);
     positions = await readPositions(database, pipeline);
   }
-  const [life, notes] = await transaction(
+  const [incarnation, notes] = await transaction(
     database.pool,
     writeSettings(database, "reading the checkpoints"),
     async (session) => [
-      (await session.rows(`select ${LIFE}`))[0]?.[0] ?? "",
+      (await session.rows(`select ${SERVER_INCARNATION}`))[0]?.[0] ?? "",
       await session.rows(
         `select lane, event_id from ${passed} where pipeline = ${quoteLiteral(pipeline)} and lane in (${lanes})`,
       ),
@@ -45,12 +45,12 @@ export async function takeCheckpoints<Segment>(
   for (const grant of grants) {
     const checkpoint = await kind.decode(positions.get(grant.lane) ?? "");
     const own = notes.filter((note) => Number(note[0]) === grant.lane).map((note) => note[1] ?? "");
-    taken.push({ grant, checkpoint, life, passed: own });
+    taken.push({ grant, checkpoint, incarnation, passed: own });
   }
   return taken;
 }
 
-/** Where all lanes stand that have begun, for whoever counts. */
+/** Reads the checkpoints of all lanes that have begun, for counting. */
 export async function readCheckpoints<Segment>(
   database: Database,
   pipeline: string,
@@ -83,7 +83,7 @@ async function begin(database: Database, pipeline: string, start: string, grants
   });
 }
 
-/** Writes where these lanes stand. A lane that is no longer ours is passed over: whoever has it knows better. */
+/** Writes the checkpoints of these lanes. A lane that is no longer ours is skipped: its new owner writes its own. */
 export async function writeCheckpoints<Segment>(
   database: Database,
   pipeline: string,
@@ -110,7 +110,7 @@ export async function writeCheckpoints<Segment>(
   }
 }
 
-/** To be called before anything else is written in the transaction: it keeps the lane from changing hands. */
+/** Call this before any other write of the transaction: the row lock keeps the lane from changing its owner. */
 export async function moveCheckpoint<Segment>(
   session: Session,
   database: Database,
@@ -125,13 +125,16 @@ export async function moveCheckpoint<Segment>(
   if (rows.length === 0) throw fenced(pipeline, grant);
 }
 
-/** A log's places mean nothing on another server: its transactions have other numbers. */
-export async function requireHome(database: Database, pipeline: string): Promise<void> {
+/**
+ * Throws unless the log is on the server where the relay's schema was created. Positions mean nothing on another
+ * server, whose transactions have other numbers.
+ */
+export async function requireSameServer(database: Database, pipeline: string): Promise<void> {
   await transaction(database.pool, writeSettings(database, "reading the identity"), async (session) => {
     const [row] = await session.rows(`select system_id from ${database.tables.identity}`);
     const runsOn = await systemId(session);
     if (row?.[0] == null || runsOn === null || row[0] === runsOn) return;
-    const what = `The relay's schema of ${pipeline} was made on another server, and places in a log mean nothing here.`;
+    const what = `The relay's schema of ${pipeline} was created on another server, so its log positions are not valid here. Run the relay against the original server, or reset the subscriber.`;
     throw new RelayError("IDENTITY_CHANGED", what);
   });
 }

@@ -26,7 +26,7 @@ function settle(window: LaneWindow<unknown>, marks: readonly number[]): void {
   for (const mark of marks) window.waiting(`e${mark}`)!.isSettled = true;
 }
 
-test("A1 the checkpoint stands before the first row that waits, and what is settled behind it is listed", () => {
+test("A1 the checkpoint is before the first unsettled row, and rows settled beyond it are listed", () => {
   const window = new LaneWindow<unknown>({ segment: SEGMENT, mark: 0 });
   for (const mark of [3, 5, 8, 9]) window.add(row(mark));
   window.head = { segment: SEGMENT, mark: 9 };
@@ -39,7 +39,7 @@ test("A1 the checkpoint stands before the first row that waits, and what is sett
   assert.equal(window.low, window.head);
 });
 
-test("A1 whatever is settled in whatever order: nothing that waits lies before the checkpoint, nothing settled is told as waiting", () => {
+test("A1 whatever is settled in whatever order: no unsettled row lies before the checkpoint, no settled row counts as unsettled", () => {
   const steps = fc.array(fc.record({ read: fc.nat(5), settled: fc.array(fc.nat(40)), trims: fc.boolean() }));
   fc.assert(
     fc.property(steps, (plan) => {

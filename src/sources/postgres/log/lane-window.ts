@@ -1,28 +1,28 @@
-import type { LogPlace, LogRow } from "./log-kind.ts";
+import type { LogPosition, LogRow } from "./log-kind.ts";
 
 /** A row that was read and that the checkpoint has not passed yet. */
 export interface WindowRow<Segment> extends LogRow<Segment> {
-  /** Delivered, parked, or known to be delivered: nothing more is to be done for it. */
+  /** Delivered, parked, or delivered before: nothing is left to do for it. */
   isSettled: boolean;
 }
 
 /**
- * What a lane has read and not yet put behind it, in the order of reading. The checkpoint is the place before the first
- * row that is not settled; what is settled behind that one must be remembered by itself.
+ * The rows that a lane has read and not yet passed, in the order of reading. The checkpoint is the position before the
+ * first row that is not settled; rows settled beyond it are remembered one by one.
  */
 export class LaneWindow<Segment> {
-  /** Where reading goes on. */
-  head: LogPlace<Segment>;
+  /** Where reading continues. */
+  head: LogPosition<Segment>;
   readonly #rows: WindowRow<Segment>[] = [];
   readonly #byId = new Map<string, WindowRow<Segment>>();
-  /** Rows before this one are settled and gone; they are cut off now and then. */
+  /** Rows before this index are settled and forgotten; they are cut off from time to time. */
   #first = 0;
 
-  constructor(head: LogPlace<Segment>) {
+  constructor(head: LogPosition<Segment>) {
     this.head = head;
   }
 
-  /** Undefined when the row is not here, or settled. */
+  /** Undefined when the row is not in the window or is settled. */
   waiting(id: string): WindowRow<Segment> | undefined {
     const row = this.#byId.get(id);
     return row === undefined || row.isSettled ? undefined : row;
@@ -33,7 +33,7 @@ export class LaneWindow<Segment> {
   }
 
   /** Settled or not. */
-  get(id: string): LogPlace<Segment> | undefined {
+  get(id: string): LogPosition<Segment> | undefined {
     return this.#byId.get(id);
   }
 
@@ -45,7 +45,7 @@ export class LaneWindow<Segment> {
     return kept;
   }
 
-  /** Rows that wait, in the order of reading. */
+  /** Unsettled rows, in the order of reading. */
   allWaiting(): WindowRow<Segment>[] {
     const waiting: WindowRow<Segment>[] = [];
     for (let at = this.#first; at < this.#rows.length; at++) {
@@ -55,17 +55,17 @@ export class LaneWindow<Segment> {
     return waiting;
   }
 
-  /** Everything before it is settled. */
-  get low(): LogPlace<Segment> {
+  /** The checkpoint's position: everything before it is settled. */
+  get low(): LogPosition<Segment> {
     const first = this.#firstWaiting();
     if (first === this.#rows.length) return this.head;
     const { mark, segment } = this.#rows[first]!;
     return { segment, mark: mark - 1 };
   }
 
-  /** Settled rows behind that place. */
-  ahead(): LogPlace<Segment>[] {
-    const ahead: LogPlace<Segment>[] = [];
+  /** Settled rows beyond that position. */
+  ahead(): LogPosition<Segment>[] {
+    const ahead: LogPosition<Segment>[] = [];
     for (let at = this.#firstWaiting(); at < this.#rows.length; at++) {
       const row = this.#rows[at]!;
       if (row.isSettled) ahead.push(row);
@@ -73,7 +73,7 @@ export class LaneWindow<Segment> {
     return ahead;
   }
 
-  /** Forgets what the checkpoint has passed, once that is written down. */
+  /** Forgets the rows that the checkpoint has passed. Call it only once that checkpoint is written. */
   trim(onPassed: (id: string) => void): void {
     const first = this.#firstWaiting();
     for (let at = this.#first; at < first; at++) {

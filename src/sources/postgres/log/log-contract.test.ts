@@ -18,7 +18,7 @@ import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
 import { tailKind } from "../tail/tail-kind.ts";
 import { logSource } from "./log-source.ts";
-import { OwedRows } from "./owed-rows.ts";
+import { SettledAhead } from "./settled-ahead.ts";
 
 const ROLE = "relay_role";
 
@@ -115,7 +115,7 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
     const rules = filters.get(pipeline) ?? null;
     return rules === null || rules.find(({ pattern }) => pattern === "*" || pattern === type)?.mine === true;
   };
-  /** What every lane has behind it, as its checkpoint tells. */
+  /** What every lane has passed, according to its checkpoint. */
   const fates = async () => {
     const lanes = await admin.query<Checkpointed>(`select pipeline, lane, position::text from ${own.lanes}`);
     const { rows } = await admin.query<Fate>(`select event_id::text as id,
@@ -124,7 +124,7 @@ function subjectOf(admin: pg.Pool, name: TableName, database: Database, source: 
       from ${table} t`);
     const waiting = new Set<string>();
     for (const { pipeline, position } of lanes.rows) {
-      const ahead = new OwedRows(marks, position === null ? [] : (await marks.decode(position)).ahead);
+      const ahead = new SettledAhead(marks, position === null ? [] : (await marks.decode(position)).ahead);
       const left = await admin.query<{ id: string; mark: number; type: string }>(
         `select event_id::text as id, id::int as mark, event_type as type from ${table} t
          cross join (select ($1::jsonb ->> 'from')::pg_snapshot as seen, ($1::jsonb ->> 'to')::pg_snapshot as upto) s

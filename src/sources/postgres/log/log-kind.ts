@@ -1,112 +1,119 @@
 import type { ClaimedEvent, SourceWarning, TypeRule } from "../../../ports/queue-store.ts";
 
 /**
- * A place in a log, as its kind understands it: the segment that is being read, and how far. Everything of the
- * segment up to `mark` lies before it. Marks of one segment rise in the order of reading; the first row's is above 0.
+ * A position in a log, as its kind defines it: the segment being read, and how far. Everything of the segment up to
+ * `mark` lies before the position. Marks of one segment rise in the order of reading; the first row's is above 0.
  */
-export interface LogPlace<Segment> {
+export interface LogPosition<Segment> {
   readonly segment: Segment;
   readonly mark: number;
 }
 
 /** A row as it was read. */
-export interface LogRow<Segment> extends LogPlace<Segment> {
+export interface LogRow<Segment> extends LogPosition<Segment> {
   readonly event: ClaimedEvent;
 }
 
+/** What one read returns. */
 export interface LogPage<Segment> {
   /** In the order of reading. Events of one key come in the order in which they were written. */
   readonly rows: readonly LogRow<Segment>[];
-  /** Where each lane of the pass stands now: behind its last row, and further where nothing more was found. */
-  readonly heads: ReadonlyMap<number, LogPlace<Segment>>;
-  /** Nothing more at present. A page may be empty and not the last. */
+  /** The new position of each lane of the pass: after its last row, and further where nothing more was found. */
+  readonly heads: ReadonlyMap<number, LogPosition<Segment>>;
+  /** Nothing more at present. A page can be empty without being the last. */
   readonly isEnd: boolean;
-  /** Set where the heads have everything behind them that was committed when the pass began, and that is known. */
+  /** Set when the heads have passed everything that was committed when the pass began, for certain. */
   readonly isComplete?: boolean;
 }
 
-/** One reading of the log, from where each lane stands to the present end. */
+/** One pass over the log, from each lane's position to the present end. */
 export interface LogPass<Segment> {
-  /** At most `rows`, and no more after `bytes` of payload are reached; one row at least, if there is one. */
+  /** At most `rows`, and no more once `bytes` of payload are reached; at least one row, if there is one. */
   next(rows: number, bytes: number): Promise<LogPage<Segment>>;
-  /** The lane wants nothing more of this pass: later pages neither show its rows nor move its head. */
+  /** The lane leaves this pass: later pages neither contain its rows nor move its head. */
   leave(lane: number): void;
-  /** Lets go of what it holds. Legal at any time, also twice and after an error. */
+  /** Releases what it holds. Safe at any time, also twice and after an error. */
   end(): Promise<void>;
 }
 
-/** What a lane has behind it: everything before `place`, and single rows behind that. */
+/** What a lane has settled: everything before `place`, and single rows beyond it. */
 export interface Checkpoint<Segment> {
-  readonly place: LogPlace<Segment>;
-  /** Rows that were settled before others that lie in front of them; each is told by its `orderOf`. */
-  readonly ahead: readonly LogPlace<Segment>[];
+  readonly place: LogPosition<Segment>;
+  /** Rows that were settled before others in front of them; each is identified by its `orderOf`. */
+  readonly ahead: readonly LogPosition<Segment>[];
 }
 
+/** The lanes of a pass and their positions. */
 export interface PassRequest<Segment> {
-  readonly heads: ReadonlyMap<number, LogPlace<Segment>>;
+  readonly heads: ReadonlyMap<number, LogPosition<Segment>>;
   /** Lanes of the pipeline. */
   readonly laneCount: number;
 }
 
 /**
- * One kind of log, as the store reads it: a table by the difference of snapshots, or the server's write-ahead log. It
- * knows how to read on from a place and how to write a place down; what was delivered, held or parked is the store's.
+ * One kind of log, as the store reads it: a table by differences of snapshots, or the server's write-ahead log. It
+ * knows how to read on from a position and how to write a position down. Delivered, held and parked events are the
+ * store's concern.
  *
- * Errors as everywhere: a RelayError that names the log and the way out. A place that the log no longer has, or does
- * not have yet, is LOG_LOST: never a silent start somewhere else.
+ * Errors are RelayErrors that name the log and the fix. A position that the log no longer has, or does not have yet, is
+ * LOG_LOST: a log never silently starts somewhere else.
  */
 export interface LogKind<Segment> {
-  /** True where rows are read in the order that `orderOf` tells, whatever their keys. */
+  /** True where rows are read in the order of `orderOf`, whatever their keys. */
   readonly readsInOrder?: boolean;
-  /** What a pipeline of this log can have at most; absent: as many as it likes. */
+  /** The highest number of lanes; absent: no limit. */
   readonly lanesMax?: number;
-  /** Looks whether the log is there and fit to be read. Legal to repeat. */
+  /** Checks that the log exists and can be read. Safe to repeat. */
   prepare(): Promise<void>;
-  /** Where a lane begins that was never read, as it is written down. */
+  /** The start position of a lane that was never read, as text. */
   start(): Promise<string>;
-  /** As JSON, for the lane's row. `ahead` is in the order of reading, behind `place`, and bounded. */
-  encode(place: LogPlace<Segment>, ahead: readonly LogPlace<Segment>[]): string;
-  /** Throws LOG_LOST where the place is not in this log: it was restored, replaced, or is behind. */
+  /** The checkpoint as JSON, for the lane's row. `ahead` is in the order of reading, beyond `place`, and bounded. */
+  encode(place: LogPosition<Segment>, ahead: readonly LogPosition<Segment>[]): string;
+  /** Throws LOG_LOST when the position is not in this log: the log was restored, replaced, or is behind. */
   decode(checkpoint: string): Promise<Checkpoint<Segment>>;
   open(request: PassRequest<Segment>): Promise<LogPass<Segment>>;
-  /** Cheap: whether a pass would show anything. May be wrong for a moment. */
+  /** Cheap check whether a pass would show anything. It may be wrong for a moment. */
   probe(request: PassRequest<Segment>): Promise<boolean>;
-  /** Rows from these places on that belong to the pipeline, counted up to `max`, and the age of the oldest. */
+  /** Counts the pipeline's rows from these positions on, up to `max`, with the age of the oldest. */
   backlog(request: PassRequest<Segment>, max: number): Promise<LogBacklog>;
-  /** Types among the newest rows that no rule takes, with a count capped at 1,000 each. */
-  untaken(
+  /** Types among the newest rows that match no rule, each with a count of at most 1,000. */
+  unrouted(
     rules: readonly (readonly TypeRule[])[],
   ): Promise<readonly { readonly type: string; readonly count: number }[]>;
-  /** Events by their ids, as they are in the log; absent where they cannot be looked up. Only for ids that are no UUIDs. */
+  /**
+   * Events by their ids, as they are in the log; absent where they cannot be looked up. Only for ids that are not
+   * UUIDs.
+   */
   find?(ids: readonly string[], laneCount: number): Promise<readonly ClaimedEvent[]>;
   /**
-   * A number of its own for each row, which orders the rows of a key among all that were ever read; for a table, its
-   * position column.
+   * A unique number for each row, which orders the rows of a key among all rows ever read; for a table, its position
+   * column.
    */
-  orderOf(row: LogPlace<Segment>): bigint;
+  orderOf(row: LogPosition<Segment>): bigint;
   /**
-   * A select of these rows out of the log itself, so that payloads need not travel; absent where they cannot be read
+   * A select of these rows from the log itself, so that payloads need not travel; absent where they cannot be read
    * again. Its columns are those of PARKED_COLUMNS.
    */
   selectSql?(rows: readonly LogRow<Segment>[]): string;
-  /** Every lane has everything before this behind it, by a checkpoint that is written down: it may be forgotten. */
-  settled?(places: readonly LogPlace<Segment>[]): void;
-  /** As of a store; absent: none ever. */
+  /** Every lane has a written checkpoint beyond this position: the log may forget what lies before it. */
+  settled?(places: readonly LogPosition<Segment>[]): void;
+  /** As in a store; absent: there are never any. */
   warnings?(): Promise<readonly SourceWarning[]>;
-  /** Deletes what is older and no pipeline needs any more. Returns how many rows, or parts of the table. */
+  /** Deletes old rows that no pipeline needs any more. Returns the number of rows, or of dropped partitions. */
   prune(olderThanMs: number, rows: number): Promise<number>;
-  /** Calls back when something has come in; absent where nothing tells. */
+  /** Calls back when something has arrived; absent where there are no notifications. */
   watch?(onNews: () => void): () => void;
   close?(): Promise<void>;
 }
 
+/** What a log has left to read, for the metrics. */
 export interface LogBacklog {
   readonly pending: number;
   readonly isEstimate: boolean;
   readonly oldestAgeMs: number | null;
 }
 
-/** Columns of `parked` that hold the event itself, in the order in which a kind selects them. */
+/** The columns of `parked` that hold the event itself, in the order in which a kind selects them. */
 export const PARKED_COLUMNS = [
   "place",
   "event_id",

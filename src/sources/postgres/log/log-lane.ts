@@ -1,65 +1,71 @@
 import type { Grant } from "../../../ports/queue-store.ts";
 import { quoteLiteral } from "../../../postgres/identifiers.ts";
-import { LIFE } from "../../../postgres/server-life.ts";
+import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
 import { LaneWindow } from "./lane-window.ts";
-import type { Checkpoint, LogKind, LogPlace, LogRow } from "./log-kind.ts";
-import { OwedRows } from "./owed-rows.ts";
+import type { Checkpoint, LogKind, LogPosition, LogRow } from "./log-kind.ts";
+import { SettledAhead } from "./settled-ahead.ts";
 
-/** Rows of a lane that wait in memory without being in flight; beyond this it reads no further. */
+/** Unsettled rows of a lane in memory that are not in flight. Beyond this number the lane reads no further. */
 const LEFT_MAX = 5_000;
 
-/** What a take-over finds written down of a lane. */
+/** What a takeover finds stored for a lane. */
 export interface TakenLane<Segment> {
   readonly grant: Grant;
   readonly checkpoint: Checkpoint<Segment>;
-  readonly life: string;
-  /** Events that a ledger knows as delivered and that lie before the reading. */
+  readonly incarnation: string;
+  /** Events that a ledger lists as delivered and that the lane has yet to read. */
   readonly passed: readonly string[];
 }
 
-/** A lane of a log in this owner's hands, from one take-over to the next. */
+/** A lane of a log while this instance owns it, from one takeover to the next. */
 export class LogLane<Segment> {
   readonly grant: Grant;
-  /** The server's life in which the lane was taken: behind a crash nothing that memory knows may be written down. */
-  readonly life: string;
+  /**
+   * The server's incarnation at the takeover. After a crash of the server, state in memory must not be written any
+   * more.
+   */
+  readonly incarnation: string;
   readonly window: LaneWindow<Segment>;
-  /** Ids that a ledger knows as delivered; the reading has not come by yet. */
+  /** Ids that a ledger lists as delivered and that have not been read yet. */
   readonly #passed: Set<string>;
-  readonly #owed: OwedRows<Segment>;
-  readonly #orderOf: (place: LogPlace<Segment>) => bigint;
-  /** Passed ids that the reading has come by: their notes may go once the checkpoint is behind them. */
+  readonly #settledAhead: SettledAhead<Segment>;
+  readonly #orderOf: (place: LogPosition<Segment>) => bigint;
+  /** Passed ids that have been read: their notes can be deleted once the checkpoint is beyond them. */
   readonly #met = new Set<string>();
   #spentNotes: string[] = [];
-  /** What is written down; null until this owner has written. */
+  /** The last written checkpoint; null until this owner has written one. */
   written: string | null = null;
-  /** A pass found that what memory knows of the log is not true any more: it must be taken over anew. */
+  /** A pass found that the state in memory is no longer valid: the lane must be taken over again. */
   isVoid = false;
   writtenAtMs = Number.NEGATIVE_INFINITY;
-  /** Writes of the checkpoint come one after the other. */
+  /** Writes of the checkpoint run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(kind: LogKind<Segment>, { grant, checkpoint: { place, ahead }, life, passed }: TakenLane<Segment>) {
+  constructor(
+    kind: LogKind<Segment>,
+    { grant, checkpoint: { place, ahead }, incarnation, passed }: TakenLane<Segment>,
+  ) {
     this.grant = grant;
-    this.life = life;
+    this.incarnation = incarnation;
     this.window = new LaneWindow(place);
-    this.#owed = new OwedRows(kind, ahead);
+    this.#settledAhead = new SettledAhead(kind, ahead);
     this.#orderOf = (place) => kind.orderOf(place);
     this.#passed = new Set(passed);
   }
 
-  /** True for another row than the one that is known under the same id. */
-  isRepetition(row: LogRow<Segment>, known: LogPlace<Segment>): boolean {
-    return this.#orderOf(row) !== this.#orderOf(known);
+  /** Distinguishes two rows of the log that have the same id. */
+  orderOf(place: LogPosition<Segment>): bigint {
+    return this.#orderOf(place);
   }
 
-  /** To be put into every statement that writes the checkpoint. */
+  /** Put this into every statement that writes the checkpoint: it fails after a crash of the server. */
   get condition(): string {
-    return `${LIFE} = ${quoteLiteral(this.life)}`;
+    return `${SERVER_INCARNATION} = ${quoteLiteral(this.incarnation)}`;
   }
 
-  /** True when the row was delivered before, as checkpoint or ledger tell. */
+  /** True when the row was delivered before, according to the checkpoint or the ledger. */
   isDone(row: LogRow<Segment>): boolean {
-    if (this.#owed.meet(row)) return true;
+    if (this.#settledAhead.meet(row)) return true;
     if (!this.#passed.has(row.event.id)) return false;
     this.#met.add(row.event.id);
     return true;
@@ -69,12 +75,12 @@ export class LogLane<Segment> {
     for (const id of ids) this.#passed.add(id);
   }
 
-  /** Notes in `passed` that are of no use any more. */
+  /** Notes in `passed` that are not needed any more. */
   get spentNotes(): readonly string[] {
     return this.#spentNotes;
   }
 
-  /** To be called when a checkpoint is written down. */
+  /** Call this once a checkpoint has been written. */
   wrote(checkpoint: string, nowMs: number, forgotten: readonly string[]): void {
     this.written = checkpoint;
     this.writtenAtMs = nowMs;
@@ -86,34 +92,38 @@ export class LogLane<Segment> {
     });
   }
 
+  /** Runs one write of the checkpoint at a time: a second one that overtook it would move the checkpoint back. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
     this.#turn = done.catch(() => {});
     return done;
   }
 
-  /** Rows behind the checkpoint's place that are settled, also those that the reading has not come by yet. */
-  ahead(): readonly LogPlace<Segment>[] {
-    return [...this.#owed.rest(), ...this.window.ahead()];
+  /** Rows beyond the checkpoint's position that are settled, including those not read again yet. */
+  ahead(): readonly LogPosition<Segment>[] {
+    return [...this.#settledAhead.rest(), ...this.window.ahead()];
   }
 
   /**
-   * True while the reading has not come by everything that the checkpoint lists: then older rows of the same keys may
-   * still be unread, and what is parked must not overtake them.
+   * True until the lane has read everything that the checkpoint lists. Until then older rows of the same keys may be
+   * unread, and parked events must not overtake them.
    */
   get isBehind(): boolean {
-    return !this.#owed.isEmpty;
+    return !this.#settledAhead.isEmpty;
   }
 
-  /** The reading stands here. */
-  reached(place: LogPlace<Segment>): void {
+  /** Moves the lane's head to this position. */
+  reached(place: LogPosition<Segment>): void {
     this.window.head = place;
-    this.#owed.reached(place);
+    this.#settledAhead.reached(place);
   }
 
-  /** The reading came to the end of the log, for certain: what it was told of and did not meet is not there any more. */
+  /**
+   * The pass reached the end of the log for certain. Rows that the checkpoint or the ledger lists and that were not met
+   * no longer exist.
+   */
   atEnd(): void {
-    this.#owed.clear();
+    this.#settledAhead.clear();
     for (const id of this.#passed) {
       if (this.#met.has(id)) continue;
       this.#passed.delete(id);
@@ -121,11 +131,12 @@ export class LogLane<Segment> {
     }
   }
 
-  /** Rows that neither are settled nor in flight: shown and not taken, or not shown for now. */
+  /** Rows that are neither settled nor in flight: shown but not accepted, or not shown for now. */
   left(isInFlight: (id: string) => boolean) {
     return this.window.allWaiting().filter(({ event }) => !isInFlight(event.id));
   }
 
+  /** Whether the lane should stop reading for now. */
   isFull(left: number): boolean {
     return left >= LEFT_MAX;
   }

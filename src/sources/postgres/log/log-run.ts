@@ -5,25 +5,27 @@ import type { WindowRow } from "./lane-window.ts";
 import type { LogPass } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 
-/** Repetitions that a run tells of: one is enough to know. */
+/** Repeated ids that a run reports: a few are enough to find the cause. */
 const REPEATED_MAX = 10;
 
-/** What a run asks of its store. */
+/** What a run needs from its store. */
 interface LogRunHost<Segment> {
-  /** The parked events that may go now, in order; null when there are none. */
+  /** The parked events that can go now, in order; null when there are none. */
   openParked(): Promise<Run | null>;
   openLog(lanes: readonly LogLane<Segment>[]): Promise<LogPass<Segment>>;
-  /** Whether there may be parked events at all. */
+  /** Whether any events may be parked. */
   readonly hasParked: boolean;
-  /** Of these events those that are parked already, and of these keys those that have parked events. */
-  findParked(
-    ids: readonly string[],
-    keys: readonly string[],
-  ): Promise<{ readonly ids: ReadonlySet<string>; readonly keys: ReadonlySet<string> }>;
-  /** When it is done the rows are settled, and the lane's checkpoint has them behind it. */
+  /** Which of these events are parked already, with their positions, and which of these keys have parked events. */
+  findParked(ids: readonly string[], keys: readonly string[]): Promise<FoundParked>;
+  /** Once it resolves, the rows are settled and a written checkpoint has passed them. */
   park(lane: LogLane<Segment>, rows: readonly WindowRow<Segment>[]): Promise<void>;
-  /** The run is over: checkpoints that moved without any event may be written. */
+  /** The run is over: checkpoints that moved without any event can be written. */
   ended(lanes: readonly LogLane<Segment>[]): Promise<void>;
+}
+
+interface FoundParked {
+  readonly places: ReadonlyMap<string, bigint>;
+  readonly keys: ReadonlySet<string>;
 }
 
 interface Parking<Segment> {
@@ -32,8 +34,8 @@ interface Parking<Segment> {
 }
 
 /**
- * A pass over what a log's lanes have before them, in three parts: what was read before and not taken, what is parked
- * and may go, and what is new. An event whose key has older ones waiting is parked behind them on the way.
+ * A pass over what a log's lanes have yet to deliver, in three parts: rows read before and not accepted, parked events
+ * that can go, and new rows. An event whose key has older events waiting is parked behind them.
  */
 export class LogRun<Segment> implements Run {
   readonly lanes: readonly LaneState[];
@@ -42,7 +44,7 @@ export class LogRun<Segment> implements Run {
   readonly #exceptKeys: ReadonlySet<string>;
   readonly #exceptTypes: ReadonlySet<string>;
   readonly #isInFlight: (id: string) => boolean;
-  /** Keys whose parked events this run has shown, all of them: what comes later may follow. */
+  /** Keys whose parked events this run has shown completely: their later events may follow. */
   readonly #opened = new Set<string>();
   /** Keys of which this run has parked an event. */
   readonly #closed = new Set<string>();
@@ -76,7 +78,7 @@ export class LogRun<Segment> implements Run {
 
   async next(rows: number, bytes: number): Promise<readonly ClaimedEvent[]> {
     const page = this.#next(Math.max(1, rows), bytes).catch((error: unknown) => {
-      // Whatever memory knows of the log is of no use: the lanes are taken over anew, from what is written down.
+      // The state in memory is not valid: take the lanes over again, from their written checkpoints.
       if (isRelayError(error, "LOG_LOST")) for (const lane of this.#owned.values()) lane.isVoid = true;
       throw error;
     });
@@ -115,7 +117,9 @@ export class LogRun<Segment> implements Run {
     return this.#again.splice(0, count);
   }
 
-  /** What earlier runs read and nobody took, unless its key is closed by now: then it waits with the others. */
+  /**
+   * Rows that earlier runs read and that were not accepted. A row whose key is closed by now is parked with the others.
+   */
   async #leftOver(): Promise<ClaimedEvent[]> {
     const left: Parking<Segment>[] = [];
     for (const lane of this.#owned.values()) {
@@ -147,10 +151,10 @@ export class LogRun<Segment> implements Run {
     for (const row of page.rows) {
       const lane = this.#owned.get(row.event.lane);
       if (lane === undefined) continue;
-      // A second row under the id of one that is still under way is the same event.
+      // A second row with the id of an event that is not settled yet is the same event.
       const known = lane.window.get(row.event.id);
       if (known !== undefined) {
-        if (lane.isRepetition(row, known) && this.repeated.length < REPEATED_MAX) this.repeated.push(row.event.id);
+        if (lane.orderOf(row) !== lane.orderOf(known)) this.#noteRepeated(row.event.id);
         continue;
       }
       const isDone = lane.isDone(row);
@@ -171,7 +175,7 @@ export class LogRun<Segment> implements Run {
     return sorted.shown;
   }
 
-  /** Nothing waits beside the log and nothing is to be left out, as nearly always: every row may go. */
+  /** The usual case: nothing is parked and nothing must be left out, so every row can go. */
   get #isPlain(): boolean {
     return (
       !this.#host.hasParked && this.#exceptTypes.size === 0 && this.#exceptKeys.size === 0 && this.#closed.size === 0
@@ -184,7 +188,7 @@ export class LogRun<Segment> implements Run {
     if (lane.isFull(count)) pass.leave(lane.grant.lane);
   }
 
-  /** Which of the rows may be shown, which stay in memory for a later run, and which are parked now. */
+  /** Decides which rows are shown, which stay in memory for a later run, and which are parked now. */
   async #sort(rows: readonly Parking<Segment>[]) {
     if (rows.length === 0) return { shown: [], left: [] };
     const found = this.#host.hasParked ? await this.#find(rows) : NOTHING;
@@ -195,8 +199,12 @@ export class LogRun<Segment> implements Run {
       const { event } = it.row;
       const { key } = event;
       const isClosed = key !== null && (this.#closed.has(key) || (found.keys.has(key) && !this.#opened.has(key)));
-      if (found.ids.has(event.id)) it.row.isSettled = true;
-      else if (isClosed || this.#exceptTypes.has(event.type) || this.#isCrowded(it)) {
+      const parkedAt = found.places.get(event.id);
+      if (parkedAt !== undefined) {
+        it.row.isSettled = true;
+        // Another row with the id of the parked one.
+        if (parkedAt !== it.lane.orderOf(it.row)) this.#noteRepeated(event.id);
+      } else if (isClosed || this.#exceptTypes.has(event.type) || this.#isCrowded(it)) {
         if (key !== null) this.#closed.add(key);
         parking.push(it);
       } else if (key !== null && this.#exceptKeys.has(key)) left.push(it);
@@ -206,7 +214,11 @@ export class LogRun<Segment> implements Run {
     return { shown, left };
   }
 
-  /** A key that has enough in flight waits in memory, but not so many that its lane could read nothing else. */
+  #noteRepeated(id: string): void {
+    if (this.repeated.length < REPEATED_MAX) this.repeated.push(id);
+  }
+
+  /** Whether a busy key fills the lane's memory: its events are parked before the lane could read nothing else. */
   #isCrowded({ lane, row }: Parking<Segment>): boolean {
     const { key } = row.event;
     return key !== null && this.#exceptKeys.has(key) && lane.isFull(2 * (this.#left.get(lane) ?? 0));
@@ -221,7 +233,7 @@ export class LogRun<Segment> implements Run {
     }
   }
 
-  async #find(rows: readonly Parking<Segment>[]) {
+  async #find(rows: readonly Parking<Segment>[]): Promise<FoundParked> {
     const keys = new Set(rows.map(({ row }) => row.event.key).filter((key) => key !== null));
     for (const key of this.#opened) keys.delete(key);
     return await this.#host.findParked(
@@ -231,4 +243,4 @@ export class LogRun<Segment> implements Run {
   }
 }
 
-const NOTHING = { ids: new Set<string>(), keys: new Set<string>() };
+const NOTHING: FoundParked = { places: new Map(), keys: new Set() };

@@ -12,22 +12,22 @@ import type { LogKind } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 import { park, settleElsewhere } from "./parked.ts";
 
-interface SettlePlace<Segment> {
+interface SettleContext<Segment> {
   readonly database: Database;
   readonly pipeline: string;
   readonly kind: LogKind<Segment>;
   readonly parked: TableShape;
-  /** For messages. */
+  /** The log's name, for messages. */
   readonly table: string;
   readonly nowMs: () => number;
 }
 
 /**
- * Writes what became of events: the lane's checkpoint, and what has to wait beside the log. When all were delivered it
- * is one statement that changes one row, however many events there were.
+ * Writes the outcomes of events: the lane's checkpoint, and the events that wait outside the log. When all were
+ * delivered, it is one statement that changes one row, however many events there were.
  */
 export async function settleLog<Segment>(
-  place: SettlePlace<Segment>,
+  place: SettleContext<Segment>,
   lane: LogLane<Segment>,
   settlement: Settlement,
 ): Promise<SettleResult> {
@@ -41,7 +41,7 @@ export async function settleLog<Segment>(
   }
   const parked = rowsToPark(lane, settlement);
   const settled = [...rows, ...parked];
-  // Marked before the write, so that the checkpoint that is written has them behind it; taken back if it fails.
+  // Mark the rows before the write, so that the checkpoint passes them; undo it if the write fails.
   for (const row of settled) row.isSettled = true;
   try {
     return await write(place, lane, settlement, { elsewhere, parked });
@@ -51,14 +51,14 @@ export async function settleLog<Segment>(
   }
 }
 
-/** Failed events, and those that may end the process: whatever is held is parked, so that the checkpoint can pass it. */
+/** Failed events and suspects. Every held event is parked, so that the checkpoint can pass it. */
 function rowsToPark<Segment>({ window }: LogLane<Segment>, { failed, suspects }: Settlement): WindowRow<Segment>[] {
   const ids = new Set([...failed, ...suspects].map(({ id }) => id));
   return [...ids].flatMap((id) => window.waiting(id) ?? []);
 }
 
 async function write<Segment>(
-  place: SettlePlace<Segment>,
+  place: SettleContext<Segment>,
   lane: LogLane<Segment>,
   settlement: Settlement,
   { elsewhere, parked }: { readonly elsewhere: readonly string[]; readonly parked: readonly WindowRow<Segment>[] },
@@ -97,7 +97,7 @@ async function write<Segment>(
 
 async function forgetPassed<Segment>(
   session: Session,
-  { database, pipeline }: SettlePlace<Segment>,
+  { database, pipeline }: SettleContext<Segment>,
   lane: number,
   ids: readonly string[],
 ): Promise<void> {

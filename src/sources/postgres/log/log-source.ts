@@ -8,37 +8,37 @@ import { joinWakeUp } from "./wake-up.ts";
 
 interface LogSourceOptions<Segment> {
   readonly database: Database;
-  /** `schema.table`, or `schema.table@subscriber`: each subscriber has progress of its own. */
+  /** `schema.table`, or `schema.table@subscriber`: each subscriber has its own progress. */
   readonly name: string;
   readonly table: TableName;
   readonly kind: (spec: PipelineSpec) => LogKind<Segment>;
-  /** Called when the last of it is over. */
+  /** Called when the source is closed. */
   readonly close?: () => Promise<void>;
-  /** The table may have a doorbell, so that nobody has to look all the time. */
-  readonly hasDoorbell?: boolean;
+  /** The table may send wake-up notifications, so that an idle reader need not poll. */
+  readonly hasWakeUp?: boolean;
 }
 
 /** An append-only log, read by position. */
 export function logSource<Segment>({
   close,
   database,
-  hasDoorbell = false,
+  hasWakeUp = false,
   kind,
   name,
   table,
 }: LogSourceOptions<Segment>): QueueSource {
   const kinds: LogKind<Segment>[] = [];
-  const bell = hasDoorbell ? joinWakeUp(database, table) : null;
+  const joined = hasWakeUp ? joinWakeUp(database, table) : null;
   return {
     name,
     membership: postgresMembership(database),
     pipeline(spec) {
       const own = kind(spec);
       kinds.push(own);
-      return new LogStore({ database, table, kind: own, spec, wakeUp: bell?.wakeUp ?? null });
+      return new LogStore({ database, table, kind: own, spec, wakeUp: joined?.wakeUp ?? null });
     },
     close: async () => {
-      await bell?.leave();
+      await joined?.leave();
       for (const own of kinds) await own.close?.();
       await close?.();
     },

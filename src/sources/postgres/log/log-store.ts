@@ -10,7 +10,6 @@ import {
   type Settlement,
   type SourceWarning,
 } from "../../../ports/queue-store.ts";
-import { readBacklog } from "../../../postgres/backlog.ts";
 import { ExclusiveTable } from "../../../postgres/exclusive-table.ts";
 import { readLivingHolds } from "../../../postgres/holds.ts";
 import { displayTable, quoteLiteral, type TableName } from "../../../postgres/identifiers.ts";
@@ -22,41 +21,44 @@ import type { Database } from "../../../postgres/pool.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { takenTypes } from "../../../postgres/taken-types.ts";
 import { glance, transaction } from "../../../postgres/transaction.ts";
-import { backlogSql } from "../backlog.sql.ts";
+import { backlogOf } from "../counted-table.ts";
 import { EventReader } from "../event-reader.ts";
 import { claimHeads } from "../heads.ts";
-import { lookAt } from "../look-at.ts";
 import type { PendingScope } from "../pending-condition.ts";
 import { probeSql } from "../probe.sql.ts";
+import { readUnsettled } from "../read-unsettled.ts";
 import { reviewHolds } from "../review-holds.ts";
-import { readCheckpoints, requireHome, takeCheckpoints, writeCheckpoints } from "./checkpoints.ts";
+import { readCheckpoints, requireSameServer, takeCheckpoints, writeCheckpoints } from "./checkpoints.ts";
 import type { WindowRow } from "./lane-window.ts";
-import type { LogKind, LogPlace, PassRequest } from "./log-kind.ts";
+import type { LogKind, LogPosition, PassRequest } from "./log-kind.ts";
 import { LogLane } from "./log-lane.ts";
 import { LogReading } from "./log-reading.ts";
 import { LogRun } from "./log-run.ts";
 import { settleLog } from "./log-settle.ts";
-import { parkOnTheWay } from "./park-on-the-way.ts";
+import { parkDuringRun } from "./park-during-run.ts";
 import { closedKeys } from "./parked.ts";
 import { parkedShape } from "./parked-shape.ts";
 import type { WakeUp } from "./wake-up.ts";
 
 interface LogStoreParts<Segment> {
   readonly database: Database;
-  /** What the pipeline reads, for people and for the dead letters. */
+  /** What the pipeline reads, for messages and dead letters. */
   readonly table: TableName;
   readonly kind: LogKind<Segment>;
   readonly spec: PipelineSpec;
-  /** Rings when something is written; null where nothing does. */
+  /** Notifies when something is written; null without notifications. */
   readonly wakeUp: WakeUp | null;
 }
 
-/** How long a lane that delivers nothing may be behind with its checkpoint. */
+/** How long the checkpoint of a lane that delivers nothing can lag behind its reading. */
 const CHECKPOINT_EVERY_MS = 1_000;
 
 /**
- * One pipeline's view of a log: read by position, nothing is marked. What has to wait is parked beside it, and from
- * then on it is a queue like any other.
+ * One pipeline's view of a log. It reads by position and marks nothing. Events that must wait are parked in a table of
+ * their own, which is then read like any queue.
+ *
+ * The order of one key rests on two rules: a row is shown only if no older row of its key is parked or held, and the
+ * checkpoint passes a row only once the row is delivered or parked.
  */
 export class LogStore<Segment> implements QueueStore {
   readonly durableClaims = null;
@@ -84,11 +86,11 @@ export class LogStore<Segment> implements QueueStore {
   async prepare(): Promise<{ readonly lanes: number }> {
     const { database, kind, spec, table } = this.#parts;
     await requireSchema(database);
-    await requireHome(database, spec.name);
+    await requireSameServer(database, spec.name);
     await kind.prepare();
     const lanes = Math.min(spec.lanes, kind.lanesMax ?? spec.lanes);
     const laneCount = await transaction(database.pool, writeSettings(database, "preparing the pipeline"), (session) =>
-      registerPipeline(session, database, { name: spec.name, source: table, lanes }),
+      registerPipeline(session, database, { name: spec.name, source: table, lanes, takes: spec.types }),
     );
     const shape = parkedShape(database, spec.name, table);
     this.#scope = { shape, tables: database.tables, pipeline: spec.name, types: spec.types, laneCount };
@@ -130,13 +132,14 @@ export class LogStore<Segment> implements QueueStore {
     if (await reading.looksForParked()) {
       const ready = lanes.filter((lane) => !lane.isBehind).map(({ grant }) => grant.lane);
       const filter = { rows: "main" as const, lanes: ready, holds: { ids: true, keys: true } };
-      const context = database.errorContext("looking for parked events");
+      const context = database.errorContext("searching for parked events");
       const rows = await glance(database.pool, context, database.timeouts.readMs, probeSql(scope, filter));
       if (rows.length > 0) return true;
     }
     await this.#writeIdle(lanes);
     if (await kind.probe(this.#request(lanes))) return true;
-    // The bell says that something was written, not to whom: it is for whoever has all lanes.
+    // The notification says that something was written, but not for which lane: only the owner of all lanes can rely on
+    // it.
     const mayRest = lanes.length === scope.laneCount && (await this.#parts.wakeUp?.rest());
     return mayRest === true && (await kind.probe(this.#request(lanes)));
   }
@@ -166,11 +169,11 @@ export class LogStore<Segment> implements QueueStore {
     return await claimHeads(this.#parts.database, { scope, reader: this.#reader, payloadBytesMax, grant, ids });
   }
 
-  async lookAt(ids: readonly string[]) {
+  async readUnsettled(ids: readonly string[]) {
     const { scope } = await this.#ready();
     const { database, kind, spec } = this.#parts;
     const read = ids.flatMap((id) => this.#waiting(id) ?? []);
-    const parked = await lookAt(database, scope, this.#reader, spec.payloadBytesMax, ids);
+    const parked = await readUnsettled(database, scope, this.#reader, spec.payloadBytesMax, ids);
     const known = new Set([...read, ...parked.events].map(({ id }) => id).concat(parked.unread));
     const isSettled = (id: string) => [...this.#lanes.values()].some(({ window }) => window.has(id));
     const others = ids.filter((id) => !known.has(id) && !isSettled(id));
@@ -207,33 +210,33 @@ export class LogStore<Segment> implements QueueStore {
 
   async unrouted(): Promise<readonly { readonly type: string; readonly count: number }[]> {
     const { database, kind, spec, table } = this.#parts;
-    const { rules, teller } = await takenTypes(database, table);
-    if (rules === null || (teller ?? spec.name) !== spec.name) return [];
-    return await kind.untaken(rules);
+    const { rules, reporter } = await takenTypes(database, table);
+    if (rules === null || (reporter ?? spec.name) !== spec.name) return [];
+    return await kind.unrouted(rules);
   }
 
   async backlog(): Promise<Backlog> {
-    const { scope } = await this.#ready();
-    const { database, kind, spec, table } = this.#parts;
-    const context = database.errorContext("counting what waits", displayTable(table));
-    const waiting = `select from ${scope.shape.quotedName} t where ${scope.shape.main}`;
-    const parked = await readBacklog(database, { context, count: backlogSql(scope, "main"), waiting });
-    const heads = new Map<number, LogPlace<Segment>>();
+    const scope = await this.#counted();
+    const { database, kind, spec } = this.#parts;
+    const parked = await backlogOf(database, scope, "main");
+    const heads = new Map<number, LogPosition<Segment>>();
     let done = 0;
     for (const { lane, checkpoint } of await readCheckpoints(database, spec.name, kind)) {
       const own = this.#lanes.get(lane);
       heads.set(lane, own?.window.low ?? checkpoint.place);
-      done += own?.ahead().length ?? 0;
+      done += (own?.ahead() ?? checkpoint.ahead).length;
     }
-    done += await this.#behindTheDead();
+    const behindDead = await this.#behindTheDead();
     const log = await kind.backlog({ heads, laneCount: scope.laneCount }, BACKLOG_EXACT_MAX + 1);
     const ages = [parked.oldestAgeMs, log.oldestAgeMs].filter((age) => age !== null);
-    const pending = Math.max(0, log.pending - done);
+    const pending = parked.pending + Math.max(0, log.pending - done - behindDead);
     return {
-      pending: parked.pending + pending,
+      pending,
       isEstimate: parked.isEstimate || log.isEstimate,
-      oldestAgeMs: ages.length === 0 || parked.pending + pending === 0 ? null : Math.max(...ages),
+      oldestAgeMs: ages.length === 0 || pending === 0 ? null : Math.max(...ages),
+      behindDead: parked.behindDead + behindDead,
       dead: parked.dead,
+      ...(heads.size < scope.laneCount ? { hasBegun: false } : {}),
     };
   }
 
@@ -265,29 +268,29 @@ export class LogStore<Segment> implements QueueStore {
     };
   }
 
-  /** Rows in memory whose key waits for a person: the next run parks them. */
+  /** Rows in memory whose key waits behind a dead letter: the next run parks them. */
   async #behindTheDead(): Promise<number> {
     const waiting = [...this.#lanes.values()].flatMap(({ window }) => window.allWaiting());
     if (waiting.length === 0) return 0;
     const { database, spec } = this.#parts;
     const text = `select event_key from ${database.tables.holds} where pipeline = ${quoteLiteral(spec.name)}
       and state = 'dead' and parks and event_key is not null`;
-    const context = database.errorContext("counting what waits");
+    const context = database.errorContext("counting pending events");
     const rows = await glance(database.pool, context, database.timeouts.readMs, text);
     const keys = new Set(rows.map((row) => row[0]));
     return waiting.filter(({ event }) => keys.has(event.key)).length;
   }
 
   /**
-   * Whether something that was read before would be shown by a run. What waits behind others is parked at once: while
-   * nothing new comes there is no run to do it, and the checkpoint would stand before it.
+   * Whether a run would show something that was read before. Rows behind parked events are parked at once: without new
+   * rows there is no run to do it, and the checkpoint would stop in front of them.
    */
   async #hasLeft(lanes: readonly LogLane<Segment>[]): Promise<boolean> {
     const left = lanes.flatMap((lane) => lane.left(this.#isInFlight).map((row) => ({ lane, row })));
     if (left.length === 0) return false;
     const { database, spec } = this.#parts;
     const keys = [...new Set(left.map(({ row }) => row.event.key).filter((key) => key !== null))];
-    const settings = { context: database.errorContext("looking for parked keys"), statementTimeoutMs: 2_000 };
+    const settings = { context: database.errorContext("searching for parked keys"), statementTimeoutMs: 2_000 };
     const closed = await transaction(database.pool, { ...settings, readOnly: true }, (session) =>
       closedKeys(session, database.tables, spec.name, keys),
     );
@@ -305,15 +308,25 @@ export class LogStore<Segment> implements QueueStore {
     const { reading } = await this.#ready();
     reading.hasParked = true;
     const { database, kind, spec, table } = this.#parts;
-    await parkOnTheWay({ database, kind, pipeline: spec.name, table }, lane, rows);
+    await parkDuringRun({ database, kind, pipeline: spec.name, table }, lane, rows);
   }
 
-  /** Lanes that read on without finding anything of theirs: their checkpoint must not stay behind for ever. */
+  /** Writes the checkpoints of lanes that read on without finding events of theirs, so that they do not lag forever. */
   async #writeIdle(lanes: readonly LogLane<Segment>[]): Promise<void> {
     const nowMs = performance.now();
     const idle = lanes.filter((lane) => nowMs - lane.writtenAtMs >= CHECKPOINT_EVERY_MS);
     const { database, kind, spec } = this.#parts;
     await writeCheckpoints(database, spec.name, kind, idle, nowMs);
+  }
+
+  /** A reader that only counts registers nothing: the relay that serves the pipeline stores its type filter. */
+  async #counted(): Promise<PendingScope> {
+    if (this.#scope !== null) return this.#scope;
+    const { database, spec, table } = this.#parts;
+    await requireSchema(database);
+    await requireSameServer(database, spec.name);
+    const { lanes: laneCount, name: pipeline, types } = spec;
+    return { shape: parkedShape(database, pipeline, table), tables: database.tables, pipeline, types, laneCount };
   }
 
   async #ready(): Promise<{ readonly scope: PendingScope; readonly reading: LogReading<Segment> }> {

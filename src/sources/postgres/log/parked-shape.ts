@@ -3,13 +3,13 @@ import type { Database } from "../../../postgres/pool.ts";
 import type { TableShape } from "../table-shape.ts";
 
 /**
- * The parked events of one pipeline as a table of events that wait: so they are found, tried again, held and buried by
- * the same statements as the rows of any queue.
+ * The parked events of one pipeline, as a table of pending events: the statements of any queue can read, retry and hold
+ * them or turn them into dead letters.
  */
 export function parkedShape({ tables }: Database, pipeline: string, log: TableName): TableShape {
   const ofPipeline = `t.pipeline = ${quoteLiteral(pipeline)}`;
   return {
-    // What is said of an event names the log that it came from.
+    // Messages about an event name the log that it came from.
     name: log,
     quotedName: tables.parked,
     preset: "flag",
@@ -34,8 +34,9 @@ export function parkedShape({ tables }: Database, pipeline: string, log: TableNa
     order: { column: "t.place", unique: true, isCreatedAt: false },
     unsettled: ofPipeline,
     available: "true",
+    scheduledAt: null,
     main: ofPipeline,
-    strays: null,
+    conflicts: null,
     delivered: "false",
     deliveredAt: null,
     markDelivered: "",
@@ -46,6 +47,8 @@ export function parkedShape({ tables }: Database, pipeline: string, log: TableNa
   };
 }
 
-/** json holds more than jsonb can: such a value is kept as a text, so that a dead letter can always be written. */
+/**
+ * json accepts more values than jsonb. Such a value is kept as a string, so that the dead letter can always be written.
+ */
 const HEADERS_JSON = `(case when position(chr(92) || 'u' in t.headers::text) > 0 or t.headers::text ~ '[0-9][eE]'
   then to_jsonb(t.headers::text) else t.headers::jsonb end)`;

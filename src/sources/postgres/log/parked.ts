@@ -4,22 +4,22 @@ import type { RelayTables } from "../../../postgres/relay-tables.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { type LogKind, type LogRow, PARKED_COLUMNS } from "./log-kind.ts";
 
-interface ParkingPlace<Segment> {
+interface ParkingContext<Segment> {
   readonly tables: RelayTables;
   readonly pipeline: string;
   readonly kind: LogKind<Segment>;
 }
 
-/** Rows in one statement, so that neither it nor its payloads grow without bound. */
+/** Rows in one statement, so that its size and its payloads stay bounded. */
 const PARK_ROWS_MAX = 500;
 
 /**
- * Copies rows of the log to where they wait without keeping the reading back. The caller has checked the grants in the
- * same transaction. Those that are there already stay as they are.
+ * Copies rows of the log to the table of parked events, so that the checkpoint can pass them. The caller has checked
+ * the grant in the same transaction. Existing copies stay unchanged.
  */
 export async function park<Segment>(
   session: Session,
-  { tables, pipeline, kind }: ParkingPlace<Segment>,
+  { tables, pipeline, kind }: ParkingContext<Segment>,
   rows: readonly LogRow<Segment>[],
 ): Promise<void> {
   for (let from = 0; from < rows.length; from += PARK_ROWS_MAX) {
@@ -38,7 +38,10 @@ export async function park<Segment>(
   }
 }
 
-/** A row that cannot be read again is not passed: whoever deletes from the log before it is delivered is told. */
+/**
+ * Throws LOG_LOST when a row could not be copied: the checkpoint must not pass an event that was deleted before its
+ * delivery.
+ */
 async function requireParked<Segment>(
   session: Session,
   tables: RelayTables,
@@ -46,7 +49,7 @@ async function requireParked<Segment>(
   rows: readonly LogRow<Segment>[],
 ): Promise<void> {
   const ids = rows.map(({ event }) => event.id);
-  const there = new Set(await parkedIds(session, tables, pipeline, ids));
+  const there = await parkedPositions(session, tables, pipeline, ids);
   const lost = ids.find((id) => !there.has(id));
   if (lost === undefined) return;
   const what = `Event ${lost} of ${pipeline} was deleted from its log before it was delivered.`;
@@ -70,22 +73,22 @@ function eventColumns<Segment>(kind: LogKind<Segment>, rows: readonly LogRow<Seg
   ];
 }
 
-/** Which of these events are parked. */
-export async function parkedIds(
+/** Which of these events are parked, each with its row's position in the log. */
+export async function parkedPositions(
   session: Session,
   { parked }: RelayTables,
   pipeline: string,
   ids: readonly string[],
-): Promise<readonly string[]> {
-  if (ids.length === 0) return [];
+): Promise<ReadonlyMap<string, bigint>> {
+  if (ids.length === 0) return new Map();
   const rows = await session.rows(
-    `select event_id from ${parked} where pipeline = ${quoteLiteral(pipeline)}
+    `select event_id, place from ${parked} where pipeline = ${quoteLiteral(pipeline)}
        and event_id = any(${quoteArray(ids)}::text[])`,
   );
-  return rows.map((row) => row[0] ?? "");
+  return new Map(rows.map((row) => [row[0] ?? "", BigInt(row[1] ?? 0)]));
 }
 
-/** Which of these keys have an event that waits here. One that was given up and lets the others go does not count. */
+/** Which of these keys have a parked event. A dead letter that does not park its key does not count. */
 export async function closedKeys(
   session: Session,
   { holds, parked }: RelayTables,
@@ -103,8 +106,8 @@ export async function closedKeys(
 }
 
 /**
- * Ends the waiting of delivered events that are not in a lane's window: they were parked, or the ledger knows them
- * before they were read, and then they are to be passed when the reading comes by.
+ * Settles delivered events that are not in a lane's window: parked events are deleted; the others are listed in a
+ * ledger before they were read, so their ids are noted and skipped when they are read.
  */
 export async function settleElsewhere(
   session: Session,

@@ -1,13 +1,16 @@
 import { displayTable, type TableName } from "../../../postgres/identifiers.ts";
-import { Doorbell } from "../../../postgres/managed/doorbell.ts";
+import { WakeUpListener } from "../../../postgres/managed/wake-up-listener.ts";
 import type { Database } from "../../../postgres/pool.ts";
 
-/** Whoever delivered a moment ago stays awake: going to sleep at every pause would make the writers ring each time. */
+/**
+ * After a delivery the relay stays awake for this long: arming the notification at every pause would make the writers
+ * send one each time.
+ */
 const AWAKE_MS = 50;
 
 const shared = new WeakMap<Database, Map<string, { readonly wakeUp: WakeUp; users: number }>>();
 
-/** The one for this table, whoever else uses it, and how to let it go. */
+/** The table's shared instance, and how to release it. */
 export function joinWakeUp(database: Database, table: TableName): { readonly wakeUp: WakeUp; leave(): Promise<void> } {
   const tables = shared.get(database) ?? new Map<string, { wakeUp: WakeUp; users: number }>();
   shared.set(database, tables);
@@ -27,17 +30,17 @@ export function joinWakeUp(database: Database, table: TableName): { readonly wak
 }
 
 /**
- * Lets all stores of one table sleep at one doorbell. It is armed while none of them is awake; the one that is wakes
- * the others, since they read the same log.
+ * Lets all stores of one table wait for the same notification. It is armed while all of them are idle; a store that
+ * finds something wakes the others, since they read the same log.
  */
 export class WakeUp {
-  readonly #bell: Doorbell;
+  readonly #listener: WakeUpListener;
   readonly #sleepers = new Set<() => void>();
   #busyAtMs = Number.NEGATIVE_INFINITY;
   #isArmed = false;
 
   constructor(database: Database, table: TableName) {
-    this.#bell = new Doorbell(database, table, () => this.#ring());
+    this.#listener = new WakeUpListener(database, table, () => this.#onNotified());
   }
 
   watch(onNews: () => void): () => void {
@@ -45,30 +48,33 @@ export class WakeUp {
     return () => this.#sleepers.delete(onNews);
   }
 
-  /** Nothing was found. True: the bell has just been armed, and only a second look tells that nothing came before. */
+  /**
+   * Call this when nothing was found. True: the notification has just been armed, and only a second look can show that
+   * nothing was written before.
+   */
   async rest(): Promise<boolean> {
     if (this.#isArmed || performance.now() - this.#busyAtMs < AWAKE_MS) return false;
-    this.#isArmed = await this.#bell.arm();
+    this.#isArmed = await this.#listener.arm();
     return this.#isArmed;
   }
 
-  /** Something was found. */
+  /** Call this when something was found. */
   busy(): void {
     this.#busyAtMs = performance.now();
     if (!this.#isArmed) return;
     this.#isArmed = false;
-    void this.#bell.disarm();
+    void this.#listener.disarm();
     this.#wakeAll();
   }
 
   close(): Promise<void> {
-    return this.#bell.close();
+    return this.#listener.close();
   }
 
-  #ring(): void {
+  #onNotified(): void {
     this.#isArmed = false;
     this.#busyAtMs = performance.now();
-    void this.#bell.disarm();
+    void this.#listener.disarm();
     this.#wakeAll();
   }
 

@@ -2,7 +2,9 @@ import { armsOf, filterConditions, isBeginning, type TailScope } from "./tail-sc
 import type { Stretch } from "./tail-stretch.ts";
 import { WHOLE, walkedSql } from "./walked.ts";
 
-/** One row: how many rows of the pipeline there are, at most one more than `max`, and the oldest's age. */
+/**
+ * Returns one row: the number of the pipeline's unread rows, at most one more than `max`, and the age of the oldest.
+ */
 export function backlogTailSql(scope: TailScope, stretches: readonly Stretch[], max: number): string {
   const { createdAt } = scope.shape.events;
   const parts = stretches.map((stretch) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { isRelayError } from "../../../core/errors.ts";
-import { readPlace, writePlace } from "./checkpoint-text.ts";
+import { readPosition, writePosition } from "./checkpoint-text.ts";
 import { BEGINNING, type Difference, endedSince, keyOf, parseSnapshot } from "./difference.ts";
 import { decodeMarks, encodeMarks } from "./marks.ts";
 
@@ -21,22 +21,26 @@ test("positions survive being written, in whatever order they come, up to the la
 });
 
 test("a place is written with what is ahead of it, and without what only memory knows", () => {
-  const text = writePlace({ segment: { ...segment, life: "1" }, mark: 5 }, [{ mark: 9 }, { mark: 3 }, { mark: 7 }]);
-  assert.doesNotMatch(text, /life/);
-  const { place, ahead } = readPlace(text, "t", "difference");
+  const text = writePosition({ segment: { ...segment, incarnation: "1" }, mark: 5 }, [
+    { mark: 9 },
+    { mark: 3 },
+    { mark: 7 },
+  ]);
+  assert.doesNotMatch(text, /incarnation/);
+  const { place, ahead } = readPosition(text, "t", "difference");
   assert.deepEqual(place, { segment, mark: 5 });
   assert.deepEqual([...ahead], [3, 7, 9]);
 });
 
 test("a place of one way to read is none of the other", () => {
-  const along = writePlace({ segment: { from: BEGINNING, to: null }, mark: 5 }, []);
-  assert.equal(readPlace(along, "t", "horizon").place.mark, 5);
+  const along = writePosition({ segment: { from: BEGINNING, to: null }, mark: 5 }, []);
+  assert.equal(readPosition(along, "t", "horizon").place.mark, 5);
   for (const [text, way] of [
     [along, "difference"],
-    [writePlace({ segment, mark: 5 }, []), "horizon"],
+    [writePosition({ segment, mark: 5 }, []), "horizon"],
   ] as const) {
     assert.throws(
-      () => readPlace(text, "t", way),
+      () => readPosition(text, "t", way),
       (error) => isRelayError(error, "LOG_LOST"),
     );
   }
@@ -54,6 +58,6 @@ test("of the transactions that were running, a difference has those that are ove
 });
 
 test("equal texts are one difference, whatever else is known of them", () => {
-  assert.equal(keyOf({ ...segment, life: "a" }), keyOf(segment));
+  assert.equal(keyOf({ ...segment, incarnation: "a" }), keyOf(segment));
   assert.notEqual(keyOf(segment), keyOf({ ...segment, to: null }));
 });

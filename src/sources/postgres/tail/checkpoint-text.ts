@@ -1,19 +1,20 @@
 import { RelayError } from "../../../core/errors.ts";
-import type { LogPlace } from "../log/log-kind.ts";
+import type { LogPosition } from "../log/log-kind.ts";
 import { BEGINNING, type Difference, parseSnapshot } from "./difference.ts";
 import { decodeMarks, encodeMarks } from "./marks.ts";
 
-interface WrittenPlace {
-  readonly place: LogPlace<Difference>;
+interface WrittenPosition {
+  readonly place: LogPosition<Difference>;
   readonly ahead: ReadonlySet<number>;
 }
 
 /**
- * A place as JSON: `from` and `to` are the snapshots of the difference, `after` the position up to which it was read,
- * `ahead` the positions of rows behind it that are settled already, in whatever difference they were read.
+ * A position as JSON: `from` and `to` are the snapshots of the difference, `after` is the position up to which it was
+ * read, and `ahead` lists the positions of rows beyond it that are already settled, whatever difference they were read
+ * in.
  */
-export function writePlace(
-  { segment, mark }: LogPlace<Difference>,
+export function writePosition(
+  { segment, mark }: LogPosition<Difference>,
   ahead: readonly { readonly mark: number }[],
 ): string {
   const { from, to } = segment;
@@ -21,19 +22,22 @@ export function writePlace(
   return JSON.stringify({ from, to, after: String(mark), ahead: encodeMarks(marks) });
 }
 
-/** Throws LOG_LOST where the text is no such place, or one of another way to read: along positions alone, or not. */
-export function readPlace(text: string, table: string, way: "difference" | "horizon"): WrittenPlace {
+/**
+ * Throws LOG_LOST when the text is not a position, or one of the other way of reading (with or without a transaction
+ * column).
+ */
+export function readPosition(text: string, table: string, way: "difference" | "horizon"): WrittenPosition {
   const found = parse(text);
   const mark = Number(found?.after);
   const ahead = decodeMarks(found?.ahead ?? "");
   if (found === null || !Number.isSafeInteger(mark) || mark < 0 || ahead === null) {
-    throw new RelayError("LOG_LOST", `${JSON.stringify(text.slice(0, 200))} is no place in the log ${table}.`);
+    throw new RelayError("LOG_LOST", `${JSON.stringify(text.slice(0, 200))} is not a position in the log ${table}.`);
   }
   parseSnapshot(found.from);
   if (found.to !== null) parseSnapshot(found.to);
   const isAlongPositions = found.from === BEGINNING && found.to === null;
   if (isAlongPositions !== (way === "horizon")) {
-    const what = `${JSON.stringify(text.slice(0, 200))} is no place in the log ${table} as it is read now`;
+    const what = `${JSON.stringify(text.slice(0, 200))} is not a position in the log ${table} as it is read now`;
     throw new RelayError("LOG_LOST", `${what}, with${way === "horizon" ? "out" : ""} a column for the transaction.`);
   }
   return { place: { segment: { from: found.from, to: found.to }, mark }, ahead };

@@ -1,6 +1,6 @@
 import type { TailShape } from "./tail-shape.ts";
 
-/** Rows by their positions, with the columns of PARKED_COLUMNS. */
+/** Selects rows by their positions, with the columns of PARKED_COLUMNS. */
 export function copySql(shape: TailShape, positions: readonly number[]): string {
   const { events, position } = shape;
   const columns = [
@@ -18,8 +18,8 @@ where ${position} = any('{${positions.join(",")}}'::bigint[])`;
 }
 
 /**
- * The headers with the trace of columns of its own, as the event has them when it is read: what the headers say wins.
- * Put together as text, because json may hold what jsonb cannot.
+ * The headers including the trace columns, as the event has them when it is read: a traceparent in the headers wins.
+ * They are joined as text, because json accepts values that jsonb does not.
  */
 function headersSql({ events }: TailShape): string {
   const { headersText, traceText } = events;

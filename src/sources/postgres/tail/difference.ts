@@ -1,35 +1,36 @@
 import { RelayError } from "../../../core/errors.ts";
 
 /**
- * What one snapshot of the server sees and an older one did not: the rows whose transactions ended in between. It is
- * fixed as soon as both snapshots are, however late a transaction commits. `to` is null while nobody has looked.
+ * The rows that one snapshot of the server sees and an older one did not: those whose transactions ended in between.
+ * The set is fixed as soon as both snapshots are, however late a transaction commits. `to` is null until the newer
+ * snapshot is taken.
  */
 export interface Difference {
   readonly from: string;
   readonly to: string | null;
-  /** The server's life in which this was read or found written down; never written itself. See `life.ts`. */
-  readonly life?: string;
+  /** The server's incarnation in which this was read or loaded; never written itself. See `server-recovered.ts`. */
+  readonly incarnation?: string;
 }
 
-/** Before every transaction; also of rows that are older than the column. */
+/** Before every transaction; also covers rows that are older than the column. */
 export const BEGINNING = "1:1:";
 
 interface Snapshot {
-  /** Transactions from here on were not over. */
+  /** Transactions from here on had not ended. */
   readonly end: bigint;
-  /** Before it, but not over either. */
+  /** Before `end`, but not ended either. */
   readonly running: readonly bigint[];
 }
 
-/** `xmin:xmax:xip,xip`, as the server prints it. */
+/** Parses `xmin:xmax:xip,xip`, as the server prints it. */
 export function parseSnapshot(text: string): Snapshot {
   const match = /^(\d+):(\d+):((?:\d+(?:,\d+)*)?)$/.exec(text);
-  if (!match) throw new RelayError("LOG_LOST", `${JSON.stringify(text.slice(0, 100))} is no snapshot.`);
+  if (!match) throw new RelayError("LOG_LOST", `${JSON.stringify(text.slice(0, 100))} is not a snapshot.`);
   const running = match[3] === "" ? [] : match[3]!.split(",").map(BigInt);
   return { end: BigInt(match[2]!), running };
 }
 
-/** The transactions that the older snapshot saw running, as far as they are over in the newer one. */
+/** The transactions that ran in the older snapshot and have ended in the newer one. */
 export function endedSince({ from, to }: Difference): readonly bigint[] {
   const { running } = parseSnapshot(from);
   if (to === null || running.length === 0) return running;

@@ -5,7 +5,7 @@ import { type PostgresServer, startPostgres } from "../../../../test/servers/pos
 import { until } from "../../../../test/servers/until.ts";
 import { type ErrorCode, isRelayError } from "../../../core/errors.ts";
 import { type Database, openDatabase } from "../../../postgres/pool.ts";
-import type { LogKind, LogPlace, LogRow } from "../log/log-kind.ts";
+import type { LogKind, LogPosition, LogRow } from "../log/log-kind.ts";
 import type { Difference } from "./difference.ts";
 import { type HorizonOptions, horizonKind } from "./horizon-kind.ts";
 
@@ -98,8 +98,8 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(await reading.read(), all);
     });
 
-    test("a writer that stays open is told, with the cure, once patience is over", async () => {
-      const kind = await openLog("held", { patienceMs: 600 });
+    test("a writer that stays open is reported, with the fix, after a while", async () => {
+      const kind = await openLog("held", { reportAfterMs: 600 });
       const reading = new Reading(kind, (await kind.decode(await kind.start())).place);
       await writer.query("begin");
       await insert("held", "open", writer);
@@ -147,7 +147,7 @@ for (const version of [15, 18] as const) {
       await refused(
         kind.prepare(),
         "COLUMN_MISTYPED",
-        /keep 20 numbers .*alter sequence lacks.events_position_seq cache 1/,
+        /cache 20 numbers.*alter sequence lacks.events_position_seq cache 1/,
       );
       const bare = await openLog("bare", {}, "position bigserial");
       await refused(bare.prepare(), "COLUMN_MISSING", /create index concurrently on "bare"\."events" \("position"\)/);
@@ -155,14 +155,14 @@ for (const version of [15, 18] as const) {
   });
 }
 
-/** A lane that goes on where it stood; `read` returns all that it ever read. */
+/** A lane that continues where it stopped; `read` returns all that it ever read. */
 class Reading {
   readonly rows: LogRow<Difference>[] = [];
-  heads: ReadonlyMap<number, LogPlace<Difference>>;
+  heads: ReadonlyMap<number, LogPosition<Difference>>;
   readonly #kind: LogKind<Difference>;
   readonly #size: number;
 
-  constructor(kind: LogKind<Difference>, place: LogPlace<Difference>, size = 10) {
+  constructor(kind: LogKind<Difference>, place: LogPosition<Difference>, size = 10) {
     this.#kind = kind;
     this.#size = size;
     this.heads = new Map([[0, place]]);

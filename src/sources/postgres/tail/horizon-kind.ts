@@ -1,43 +1,45 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
 import { RelayError } from "../../../core/errors.ts";
 import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
-import { LIFE } from "../../../postgres/server-life.ts";
-import type { Checkpoint, LogKind, LogPlace, PassRequest } from "../log/log-kind.ts";
-import { readPlace, writePlace } from "./checkpoint-text.ts";
+import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
+import type { Checkpoint, LogKind, LogPosition, PassRequest } from "../log/log-kind.ts";
+import { readPosition, writePosition } from "./checkpoint-text.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
 import { HorizonPass } from "./horizon-pass.ts";
 import { openWritersSql } from "./open-writers.sql.ts";
 import { TableLog, type TableLogOptions } from "./table-log.ts";
 import { readTailShape, type TailShape } from "./tail-shape.ts";
 
+/** Options of `horizonKind`. */
 export interface HorizonOptions extends TableLogOptions {
-  /** How long open writers may keep the reading back before it is told. */
-  readonly patienceMs?: number;
+  /** How long open writers can delay the reading before it is reported. */
+  readonly reportAfterMs?: number;
 }
 
-/** Between two looks at the writers: after one that found an end, and while one is waited for. */
+/** The pause between two checks of the writers: after a final position was found, and while a writer is open. */
 const PAUSE_MS = { found: 100, waiting: 20 };
-/** A writer that has not ended after so long is asked after more slowly. */
+/** After this long, an open writer is checked less often. */
 const SHORT_MS = 500;
-const PATIENCE_MS = 10_000;
-/** For counting: whatever is there. */
+const REPORT_AFTER_MS = 10_000;
+/** For counting: includes every row. */
 const NO_HORIZON = "9223372036854775807";
 
-/** A position that is final once these transactions are over. */
+/** A position that is final once these transactions have ended. */
 interface Candidate {
   readonly position: number;
   readonly writers: ReadonlySet<string>;
 }
 
 /**
- * An append-only table that cannot have a column for the writing transaction. Positions are given out before they are
- * committed, so nobody can tell from the rows which gaps will still be filled. But whoever draws a position has locked
- * the table for writing, and keeps that lock until its transaction is over. So the highest committed position is read,
- * and after it who has such a lock: once all of those have ended, everything up to that position is final.
+ * An append-only table that cannot have a column for the writing transaction. Positions are assigned before their rows
+ * are committed, so the rows do not show which gaps will still be filled. But a transaction that draws a position has
+ * locked the table for writing, and keeps that lock until it ends. So the relay reads the highest committed position
+ * first and the holders of such locks afterwards: once all of those have ended, everything up to that position is
+ * final.
  *
- * What it costs: a transaction that wrote and stays open delays everything behind it. Nobody waits for the relay. The
- * position must be drawn by the insert itself: numbers that an application draws beforehand, or that sessions keep in
- * store (a sequence with CACHE), can turn up below the horizon.
+ * The cost: a transaction that wrote and stays open delays everything after it. No writer waits for the relay. The
+ * insert itself must draw the position: numbers that an application draws beforehand, or that sessions cache (a
+ * sequence with CACHE), can appear below the horizon and would be skipped.
  */
 export function horizonKind(options: HorizonOptions): LogKind<Difference> {
   return new HorizonKind(options);
@@ -48,8 +50,8 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
   /** Everything up to here is final. */
   #horizon = 0;
   #candidate: Candidate | null = null;
-  /** Of the server in which both were found: behind a crash positions may be given out again. */
-  #life: string | null = null;
+  /** The server's incarnation in which both were found: after a crash the server can assign positions again. */
+  #incarnation: string | null = null;
   #oid = "0";
   #nextLookMs = Number.NEGATIVE_INFINITY;
   #busySinceMs: number | null = null;
@@ -62,40 +64,40 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
       const cure = `create index concurrently on ${table} (${quoteIdentifier(shape.positionName)})`;
       throw new RelayError("COLUMN_MISSING", `${this.table} has no index on its position: ${cure}.`);
     }
-    const [row] = await this.rows("looking at the log", tableFactsSql(shape));
+    const [row] = await this.rows("reading the log", tableFactsSql(shape));
     this.#oid = row?.[0] ?? "0";
     if (row?.[1] == null || row[1] === "1") return shape;
-    const what = `The sequence ${row[2]} of ${this.table} lets sessions keep ${row[1]} numbers in store, so rows could be`;
-    throw new RelayError("COLUMN_MISTYPED", `${what} passed over: alter sequence ${row[2]} cache 1.`);
+    const what = `The sequence ${row[2]} of ${this.table} lets sessions cache ${row[1]} numbers, so rows could be`;
+    throw new RelayError("COLUMN_MISTYPED", `${what} skipped. Run: alter sequence ${row[2]} cache 1.`);
   }
 
   async start(): Promise<string> {
     const { first } = await this.findStart();
-    if (first !== null) return writePlace(placeAt(first - 1), []);
+    if (first !== null) return writePosition(positionAt(first - 1), []);
     let horizon = await this.#look();
     for (let looks = 1; horizon === null && looks < SHORT_MS / PAUSE_MS.waiting; looks += 1) {
       await pauseMs(PAUSE_MS.waiting);
       horizon = await this.#look();
     }
     if (horizon === null) throw this.#busy("be read from now on");
-    return writePlace(placeAt(horizon), []);
+    return writePosition(positionAt(horizon), []);
   }
 
-  encode(place: LogPlace<Difference>, ahead: readonly LogPlace<Difference>[]): string {
-    return writePlace(place, ahead);
+  encode(place: LogPosition<Difference>, ahead: readonly LogPosition<Difference>[]): string {
+    return writePosition(place, ahead);
   }
 
   async decode(checkpoint: string): Promise<Checkpoint<Difference>> {
-    const { place, ahead } = readPlace(checkpoint, this.table, "horizon");
+    const { place, ahead } = readPosition(checkpoint, this.table, "horizon");
     const { shape } = await this.scopeFor(1);
-    const text = `select max(${shape.position}), ${LIFE} from ${shape.events.quotedName} t`;
+    const text = `select max(${shape.position}), ${SERVER_INCARNATION} from ${shape.events.quotedName} t`;
     const [row] = await this.rows("checking a checkpoint", text);
     if (row?.[0] != null && Number(row[0]) < place.mark) {
       const what = `The checkpoint of ${this.options.spec.name} is ahead of the log ${this.table}: it is at position`;
-      const cause = "Another table stands in its place, or an older copy of it.";
+      const cause = "The table was replaced, or restored from an older copy.";
       throw new RelayError("LOG_LOST", `${what} ${place.mark}, the table ends at ${row[0]}. ${cause}`);
     }
-    const segment = { from: BEGINNING, to: null, life: row?.[1] ?? "" };
+    const segment = { from: BEGINNING, to: null, incarnation: row?.[1] ?? "" };
     return { place: { segment, mark: place.mark }, ahead: [...ahead].map((mark) => ({ segment, mark })) };
   }
 
@@ -117,23 +119,24 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     return await this.countRows(stretches, laneCount, max);
   }
 
-  /** The highest final position; at most what is known already when there is nothing new, or nobody may look yet. */
+  /** The highest final position; the known one when there is nothing new or the next check is not due. */
   async #horizonBehind(after: number): Promise<number> {
     if (after < this.#horizon) return this.#horizon;
     if (performance.now() < this.#nextLookMs || !(await this.#hasRowsBehind(after))) return this.#horizon;
     const horizon = await this.#look();
     if (horizon !== null) return horizon;
-    if (performance.now() - (this.#busySinceMs ?? 0) > (this.options.patienceMs ?? PATIENCE_MS)) throw this.#busy();
+    if (performance.now() - (this.#busySinceMs ?? 0) > (this.options.reportAfterMs ?? REPORT_AFTER_MS))
+      throw this.#busy();
     return this.#horizon;
   }
 
-  /** Null while a writer is in the way. */
+  /** Returns null while an open writer delays the reading. */
   async #look(): Promise<number | null> {
     const { shape } = await this.scopeFor(1);
-    const [row] = await this.rows("looking for what is final", openWritersSql(shape, this.#oid));
+    const [row] = await this.rows("finding the final position", openWritersSql(shape, this.#oid));
     const nowMs = performance.now();
-    if (this.#life !== null && this.#life !== row?.[1]) [this.#horizon, this.#candidate] = [0, null];
-    this.#life = row?.[1] ?? "";
+    if (this.#incarnation !== null && this.#incarnation !== row?.[1]) [this.#horizon, this.#candidate] = [0, null];
+    this.#incarnation = row?.[1] ?? "";
     const writers = new Set(JSON.parse(row?.[2] ?? "[]") as string[]);
     const found = { position: Number(row?.[0] ?? 0), writers };
     const isOver = (candidate: Candidate) => ![...candidate.writers].some((writer) => writers.has(writer));
@@ -151,20 +154,21 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     const { shape } = await this.scopeFor(1);
     const { events, position } = shape;
     const text = `select 1 from ${events.quotedName} t where ${position} > ${after} order by ${position} limit 1`;
-    return (await this.glance("looking for events", text)).length > 0;
+    return (await this.glance("searching for events", text)).length > 0;
   }
 
-  #busy(what = "go on"): RelayError {
+  #busy(what = "be read further"): RelayError {
     const seconds = Math.round((performance.now() - (this.#busySinceMs ?? performance.now())) / 1_000);
     const pids = [...(this.#candidate?.writers ?? [])].map((writer) => writer.split(" ")[1] ?? "0");
     const processes = pids.map((pid) => (pid === "0" ? "a prepared transaction" : `process ${pid}`)).join(", ");
     const cause = `a transaction that wrote to it has been open for ${seconds} s or more (${processes})`;
-    const cure = "End it (pg_stat_activity shows xact_start), or give the table a column xid8, which waits for nobody";
+    const cure =
+      "End it (pg_stat_activity shows xact_start), or add an xid8 column to the table: reading by it waits for no writer";
     return new RelayError("DATABASE_BUSY", `${this.table} cannot ${what}: ${cause}. ${cure}.`);
   }
 }
 
-/** The table's oid, and how many numbers a session may keep of the position's sequence, and which that is. */
+/** The table's oid, the CACHE of the position's sequence, and that sequence's name. */
 function tableFactsSql({ events, positionName }: TailShape): string {
   const table = quoteLiteral(events.quotedName);
   const sequence = `pg_get_serial_sequence(${table}, ${quoteLiteral(positionName)})`;
@@ -172,10 +176,10 @@ function tableFactsSql({ events, positionName }: TailShape): string {
     where q.seqrelid = ${sequence}::regclass), ${sequence}`;
 }
 
-function placeAt(mark: number): LogPlace<Difference> {
+function positionAt(mark: number): LogPosition<Difference> {
   return { segment: { from: BEGINNING, to: null }, mark };
 }
 
-function lowest(heads: ReadonlyMap<number, LogPlace<Difference>>): number {
+function lowest(heads: ReadonlyMap<number, LogPosition<Difference>>): number {
   return Math.min(...[...heads.values()].map(({ mark }) => mark));
 }

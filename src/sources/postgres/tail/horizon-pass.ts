@@ -1,13 +1,13 @@
-import type { LogPage, LogPass, LogPlace, LogRow, PassRequest } from "../log/log-kind.ts";
+import type { LogPage, LogPass, LogPosition, LogRow, PassRequest } from "../log/log-kind.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
-import { lifeOver } from "./life.ts";
+import { serverRecovered } from "./server-recovered.ts";
 import type { TailReader } from "./tail-reader.ts";
 
-/** One reading of the table along its positions, up to what is final by then. */
+/** One pass over the table in the order of its positions, up to the position that is final by then. */
 export class HorizonPass implements LogPass<Difference> {
   readonly #reader: TailReader;
   readonly #table: string;
-  readonly #places: Map<number, LogPlace<Difference>>;
+  readonly #places: Map<number, LogPosition<Difference>>;
   readonly #horizonBehind: (after: number) => Promise<number>;
   #isOver = false;
 
@@ -31,10 +31,11 @@ export class HorizonPass implements LogPass<Difference> {
     const difference = { from: BEGINNING, to: String(horizon) };
     const page = await this.#reader.read({ difference, after, lanes }, rowsMax, bytesMax);
     const mark = page.place.segment.to === null ? horizon : page.place.mark;
-    const before = new Map<number, LogPlace<Difference>>();
+    const before = new Map<number, LogPosition<Difference>>();
     for (const [lane, place] of this.#places) {
-      const { life } = place.segment;
-      if (life !== undefined && page.life !== "" && life !== page.life) throw lifeOver(this.#table);
+      const { incarnation } = place.segment;
+      if (incarnation !== undefined && page.incarnation !== "" && incarnation !== page.incarnation)
+        throw serverRecovered(this.#table);
       before.set(lane, place);
       if (place.mark < mark) this.#places.set(lane, { segment: place.segment, mark });
     }

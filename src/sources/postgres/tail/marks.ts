@@ -1,6 +1,6 @@
 /**
- * Positions as a short text: runs of neighbours, each by its distance from the end of the one before and, where it is
- * longer than one, its length; in base 36. Ten thousand in a row are ten characters.
+ * Encodes positions as a short text: runs of consecutive numbers, each as its distance from the end of the previous run
+ * and, if longer than one, its length, in base 36. Ten thousand consecutive positions take ten characters.
  */
 export function encodeMarks(marks: readonly number[]): string {
   const sorted = [...new Set(marks)].sort((left, right) => left - right);
@@ -18,7 +18,7 @@ export function encodeMarks(marks: readonly number[]): string {
   return runs.join(" ");
 }
 
-/** Null where it is no such text. */
+/** Returns null when the text is invalid. */
 export function decodeMarks(text: string): ReadonlySet<number> | null {
   const marks = new Set<number>();
   if (text === "") return marks;
@@ -35,5 +35,5 @@ export function decodeMarks(text: string): ReadonlySet<number> | null {
   return marks;
 }
 
-/** Far beyond what a store keeps; a text that claims more is no checkpoint. */
+/** Far more than a store keeps; a text with more is not a checkpoint. */
 const MARKS_MAX = 10_000_000;

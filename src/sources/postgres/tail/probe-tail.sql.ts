@@ -2,8 +2,8 @@ import { endedSince, parseSnapshot } from "./difference.ts";
 import { type TailScope, tableSql, xidArray, xidLiteral } from "./tail-scope.ts";
 
 /**
- * One row when something was written since one of these snapshots, whoever it is for: then a pass finds out. In the
- * order of the index, so that the planner takes it whatever the statistics say.
+ * Returns one row when something was written since one of these snapshots, for whatever pipeline; a pass finds out
+ * more. In the order of the index, so that the planner uses it whatever the statistics say.
  */
 export function probeTailSql(scope: TailScope, snapshots: readonly string[]): string {
   const { position, xid } = scope.shape;

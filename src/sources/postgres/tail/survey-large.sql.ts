@@ -2,9 +2,9 @@ import { type Difference, endedSince, parseSnapshot } from "./difference.ts";
 import { type TailScope, tableSql, xidArray, xidLiteral } from "./tail-scope.ts";
 
 /**
- * Where the parts of a large difference begin: in the row without a transaction, what began after the older snapshot,
- * and then each transaction that it saw running. The sum keeps the planner from looking for the minimum by walking
- * along the positions.
+ * Where the parts of a large difference begin: in the row without a transaction, the part that began after the older
+ * snapshot, then each transaction that ran in it. The addition keeps the planner from searching the minimum along the
+ * positions.
  */
 export function surveyLargeSql(scope: TailScope, difference: Difference & { readonly to: string }): string {
   const { position, xid } = scope.shape;

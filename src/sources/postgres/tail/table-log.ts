@@ -11,30 +11,31 @@ import type { LogBacklog } from "../log/log-kind.ts";
 import { referenceName, type TableReference } from "../table-discovery.ts";
 import { backlogTailSql } from "./backlog-tail.sql.ts";
 import { copySql } from "./copy.sql.ts";
+import { newestUnroutedSql } from "./newest-unrouted.sql.ts";
 import { startSql } from "./start.sql.ts";
 import { TAIL_SETTINGS, TailReader } from "./tail-reader.ts";
 import type { TailScope } from "./tail-scope.ts";
 import type { TailShape } from "./tail-shape.ts";
 import type { Stretch } from "./tail-stretch.ts";
-import { untakenSql } from "./untaken.sql.ts";
 
 /** Where a lane begins that was never read. */
 export type LogStart = "beginning" | "now" | { readonly at: Date | string };
 
+/** Options shared by both ways of reading a table. */
 export interface TableLogOptions {
   readonly database: Database;
   readonly reference: TableReference;
   readonly columns: ColumnNames;
   readonly spec: PipelineSpec;
   readonly start: LogStart;
-  /** Deletes what is older and no pipeline needs. Absent: the table is somebody else's, nothing is deleted. */
+  /** Deletes old rows that no pipeline needs. Absent: the application owns the table, so nothing is deleted. */
   readonly prune?: (olderThanMs: number, rows: number) => Promise<number>;
 }
 
-/** Whoever asks is a person or an alarm; the delivery must not notice. */
+/** A count for people and alerts: it must not slow the delivery down. */
 const BACKLOG_MS = 2_000;
 
-/** What all ways to read an append-only table have in common. */
+/** What both ways of reading an append-only table share. */
 export abstract class TableLog<Options extends TableLogOptions> {
   protected readonly options: Options;
   readonly #large: ConstructorParameters<typeof TailReader>[3] = new Map();
@@ -55,9 +56,9 @@ export abstract class TableLog<Options extends TableLogOptions> {
     return await rowSecurityWarnings(this.options.database, shape.events.name, "log");
   }
 
-  async untaken(rules: readonly (readonly TypeRule[])[]) {
+  async unrouted(rules: readonly (readonly TypeRule[])[]) {
     const { shape } = await this.scopeFor(1);
-    const rows = await this.rows("looking for unrouted events", untakenSql(shape, rules));
+    const rows = await this.rows("searching for unrouted events", newestUnroutedSql(shape, rules));
     return rows.map((row) => ({ type: row[0] ?? "", count: Number(row[1]) }));
   }
 
@@ -70,7 +71,7 @@ export abstract class TableLog<Options extends TableLogOptions> {
   }
 
   selectSql(rows: readonly { readonly mark: number }[]): string {
-    if (this.#shape === null) throw new RelayError("TABLE_MISSING", `${this.table} was not looked at yet`);
+    if (this.#shape === null) throw new RelayError("TABLE_MISSING", `${this.table} has not been read yet`);
     return copySql(
       this.#shape,
       rows.map(({ mark }) => mark),
@@ -81,7 +82,7 @@ export abstract class TableLog<Options extends TableLogOptions> {
     return (await this.options.prune?.(olderThanMs, rows)) ?? 0;
   }
 
-  /** Names of columns to look at the table by. */
+  /** The configured column names, plus those that the table was read by so far. */
   protected get columns(): ColumnNames {
     return keptColumns(this.options.columns, this.#shape?.events);
   }
@@ -101,19 +102,23 @@ export abstract class TableLog<Options extends TableLogOptions> {
     return new TailReader(database, await this.scopeFor(laneCount), spec.headersMax, this.#large);
   }
 
-  /** Now as a snapshot, and the position that the start names; null where it names none. */
-  protected async findStart(): Promise<{ readonly now: string; readonly first: number | null; readonly life: string }> {
+  /** The current snapshot, and the position that the configured start names; null when it names none. */
+  protected async findStart(): Promise<{
+    readonly now: string;
+    readonly first: number | null;
+    readonly incarnation: string;
+  }> {
     const { start } = this.options;
     const since = typeof start === "string" ? null : new Date(start.at).toISOString();
     const [row] = await this.rows("finding where to begin", startSql(await this.scopeFor(1), since));
     const first = start === "beginning" ? 1 : row?.[1] == null ? null : Math.max(1, Number(row[1]));
-    return { now: row?.[0] ?? "", first, life: row?.[2] ?? "" };
+    return { now: row?.[0] ?? "", first, incarnation: row?.[2] ?? "" };
   }
 
   protected async countRows(stretches: readonly Stretch[], laneCount: number, max: number): Promise<LogBacklog> {
     if (stretches.length === 0) return { pending: 0, isEstimate: false, oldestAgeMs: null };
     const text = backlogTailSql(await this.scopeFor(laneCount), stretches, max);
-    const [row] = await this.rows("counting what waits", text, BACKLOG_MS);
+    const [row] = await this.rows("counting pending events", text, BACKLOG_MS);
     const pending = Number(row?.[0]);
     const oldestAgeMs = row?.[1] == null ? null : Math.max(0, Number(row[1]));
     return { pending, isEstimate: pending > max, oldestAgeMs };

@@ -7,8 +7,8 @@ import { type ErrorCode, isRelayError } from "../../../core/errors.ts";
 import type { PipelineSpec } from "../../../ports/queue-store.ts";
 import type { ColumnNames } from "../../../postgres/column-names.ts";
 import { type Database, openDatabase } from "../../../postgres/pool.ts";
-import type { LogKind, LogPlace, LogRow } from "../log/log-kind.ts";
-import { OwedRows } from "../log/owed-rows.ts";
+import type { LogKind, LogPosition, LogRow } from "../log/log-kind.ts";
+import { SettledAhead } from "../log/settled-ahead.ts";
 import type { Difference } from "./difference.ts";
 import type { LogStart } from "./table-log.ts";
 import { tailKind } from "./tail-kind.ts";
@@ -124,7 +124,7 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(seen, ["b", "c", "", "early number,saved", ""]);
     });
 
-    test("a difference larger than a page is read to its end in order, whoever commits meanwhile", async () => {
+    test("a difference larger than a page is read to its end in order, whatever commits meanwhile", async () => {
       const { sql, kind } = await openLog();
       const heads = await begin(kind);
       const late = new pg.Client({ connectionString: server.url });
@@ -219,7 +219,7 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(texts((await readAll(kind, heads, 100)).rows), ["60000", "120000"]);
       const { pending, isEstimate } = await kind.backlog({ heads, laneCount: 1 }, 1);
       assert.deepEqual([pending, isEstimate], [2, true]);
-      assert.deepEqual(await kind.untaken([types]), [{ type: "often", count: 1_000 }]);
+      assert.deepEqual(await kind.unrouted([types]), [{ type: "often", count: 1_000 }]);
     });
 
     test("a page ends when its bytes are reached; large payloads come whole, faults stay faults", async () => {
@@ -241,7 +241,7 @@ for (const version of [15, 18] as const) {
       );
     });
 
-    test("what waits is counted up to the limit, from where each lane stands", async () => {
+    test("unread rows are counted up to the limit, from each lane's position", async () => {
       const { sql, kind } = await openLog({ start: "now" });
       const heads = await begin(kind);
       await sql(write("a"));
@@ -296,9 +296,9 @@ for (const version of [15, 18] as const) {
       assert.ok(text.length < 30_000, `${text.length}`);
       const checkpoint = await kind.decode(text);
       assert.equal(checkpoint.place.mark, 1);
-      const owed = new OwedRows(kind, checkpoint.ahead);
-      for (const it of [...ahead, rows[1]!]) assert.ok(owed.meet(it) && !owed.meet(it));
-      assert.deepEqual([owed.meet(rows[0]!), owed.rest()], [false, []]);
+      const settledAhead = new SettledAhead(kind, checkpoint.ahead);
+      for (const it of [...ahead, rows[1]!]) assert.ok(settledAhead.meet(it) && !settledAhead.meet(it));
+      assert.deepEqual([settledAhead.meet(rows[0]!), settledAhead.rest()], [false, []]);
     });
 
     test("events are found by their ids, and a table that is said to have no such column is read without it", async () => {
@@ -321,7 +321,7 @@ for (const version of [15, 18] as const) {
       const far = `{"from": "5:999999999:7", "to": null, "after": "0", "ahead": ""}`;
       await lost(far, /ahead of the log we"ird \d+\.ev'ents.*restored.*log seek/s);
       for (const text of ["", "{}", `{"lsn": "0/1"}`, far.replace("5:", "x"), far.replace('"0"', '"-1"')]) {
-        await lost(text, /is no (place|snapshot)/);
+        await lost(text, /is not a (position|snapshot)/);
       }
     });
 
@@ -377,7 +377,7 @@ for (const version of [15, 18] as const) {
   });
 }
 
-type Heads = ReadonlyMap<number, LogPlace<Difference>>;
+type Heads = ReadonlyMap<number, LogPosition<Difference>>;
 
 const tableOf = (count: number) => `"we""ird ${count}"."ev'ents"`;
 const numbered = (text: string, count: number) => Array.from({ length: count }, (_, index) => `${text}${index + 1}`);

@@ -1,10 +1,10 @@
 import { RelayError } from "../../../core/errors.ts";
 import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
-import { LIFE } from "../../../postgres/server-life.ts";
-import type { Checkpoint, LogKind, LogPlace, PassRequest } from "../log/log-kind.ts";
-import { checkPlaceSql } from "./check-place.sql.ts";
+import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
+import type { Checkpoint, LogKind, LogPosition, PassRequest } from "../log/log-kind.ts";
+import { checkPositionSql } from "./check-position.sql.ts";
 import { checkTableSql } from "./check-table.sql.ts";
-import { readPlace, writePlace } from "./checkpoint-text.ts";
+import { readPosition, writePosition } from "./checkpoint-text.ts";
 import { BEGINNING, type Difference } from "./difference.ts";
 import { horizonKind } from "./horizon-kind.ts";
 import { probeTailSql } from "./probe-tail.sql.ts";
@@ -14,17 +14,17 @@ import { readTailShape, type TailShape } from "./tail-shape.ts";
 import { stretchesBefore } from "./tail-stretch.ts";
 
 interface TailOptions extends TableLogOptions {
-  /** The column with the writing transaction; undefined: the one of type xid8. */
+  /** The column with the writing transaction; undefined: the column of type xid8. */
   readonly xidColumn?: string;
 }
 
-/** Lanes that begin together get the same start, so that they are read together. */
+/** Lanes that begin within this time share a start, so that they are read together. */
 const START_MS = 5_000;
 
 /**
- * An append-only table whose rows carry the number of the transaction that wrote them, read by the difference of
- * snapshots: no row is lost, however late its transaction commits, and nobody waits for anybody. A table that is said
- * to have no such column is read up to a horizon, which needs a lock now and then.
+ * An append-only table whose rows carry the id of the transaction that wrote them, read by differences of snapshots. No
+ * row is lost, however late its transaction commits, and neither writers nor readers wait. A table configured without
+ * such a column is read up to a horizon, which is delayed by open writers.
  */
 export function tailKind(options: TailOptions): LogKind<Difference> {
   const hasNone = options.columns.xid === null && options.xidColumn === undefined;
@@ -32,7 +32,7 @@ export function tailKind(options: TailOptions): LogKind<Difference> {
 }
 
 class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
-  #started: { readonly text: string; readonly atMs: number; readonly life: string } | null = null;
+  #started: { readonly text: string; readonly atMs: number; readonly incarnation: string } | null = null;
 
   protected async look(): Promise<TailShape> {
     const { database, reference, columns, xidColumn } = this.options;
@@ -41,48 +41,52 @@ class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
     const table = quoteTable(shape.events.name);
     if (shape.xid === null) {
       const cure = `alter table ${table} add column xid xid8 default pg_current_xact_id()`;
-      const what = `${this.table} has no column of type xid8 that tells which transaction wrote a row: ${cure};`;
+      const what = `${this.table} has no column of type xid8 for the transaction that wrote a row. Run: ${cure};`;
       const index = `create index concurrently on ${table} (xid, ${quoteIdentifier(shape.positionName)})`;
       const other =
-        "If it cannot have one, say so (`xid=none` in OUTBOX_COLUMNS): then writers that stay open delay what is behind";
+        "If it cannot have one, set `xid=none` in OUTBOX_COLUMNS: then a writer that stays open delays the events after it";
       throw new RelayError("COLUMN_MISSING", `${what} ${index}. ${other}.`);
     }
-    const [row] = await this.rows("looking at the log", checkTableSql(shape));
+    const [row] = await this.rows("reading the log", checkTableSql(shape));
     if (row?.[0] !== "t") return shape;
     const what = `${this.table} holds rows of transactions that this server has not reached: it was restored from a dump.`;
     const cure = `update ${table} set ${shape.xidName} = '3' where ${shape.xidName} >= pg_current_xact_id()`;
-    throw new RelayError("LOG_LOST", `${what} Make them old (${cure}), then choose where to begin.`);
+    throw new RelayError("LOG_LOST", `${what} Mark them as old (${cure}), then reset the checkpoint.`);
   }
 
   async start(): Promise<string> {
     const before = this.#started;
-    if (before !== null && performance.now() - before.atMs < START_MS && (await this.#isLife(before.life))) {
+    if (
+      before !== null &&
+      performance.now() - before.atMs < START_MS &&
+      (await this.#isIncarnation(before.incarnation))
+    ) {
       return before.text;
     }
-    const { now, first, life } = await this.findStart();
+    const { now, first, incarnation } = await this.findStart();
     const place =
       first === null
         ? { segment: { from: now, to: null }, mark: 0 }
         : { segment: { from: BEGINNING, to: now }, mark: first - 1 };
-    const text = writePlace(place, []);
-    this.#started = { text, atMs: performance.now(), life };
+    const text = writePosition(place, []);
+    this.#started = { text, atMs: performance.now(), incarnation };
     return text;
   }
 
-  encode(place: LogPlace<Difference>, ahead: readonly LogPlace<Difference>[]): string {
-    return writePlace(place, ahead);
+  encode(place: LogPosition<Difference>, ahead: readonly LogPosition<Difference>[]): string {
+    return writePosition(place, ahead);
   }
 
   async decode(checkpoint: string): Promise<Checkpoint<Difference>> {
-    const { place, ahead } = readPlace(checkpoint, this.table, "difference");
-    const [row] = await this.glance("checking a checkpoint", checkPlaceSql(place.segment));
+    const { place, ahead } = readPosition(checkpoint, this.table, "difference");
+    const [row] = await this.glance("checking a checkpoint", checkPositionSql(place.segment));
     if (row?.[0] !== "t") {
       const { from, to } = place.segment;
       const what = `The checkpoint of ${this.options.spec.name} is ahead of the log ${this.table}: it is at snapshot`;
-      const cause = "Another database was restored in its place, or an older copy of this one.";
+      const cause = "Another database, or an older copy of this one, was restored.";
       throw new RelayError("LOG_LOST", `${what} ${to ?? from}, the server at transaction ${row?.[1]}. ${cause}`);
     }
-    const segment = { ...place.segment, life: row[2] ?? "" };
+    const segment = { ...place.segment, incarnation: row[2] ?? "" };
     return { place: { segment, mark: place.mark }, ahead: [...ahead].map((mark) => ({ segment, mark })) };
   }
 
@@ -96,15 +100,15 @@ class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
     if (segments.some(({ to }) => to !== null)) return true;
     const snapshots = [...new Set(segments.map(({ from }) => from))];
     const text = probeTailSql(await this.scopeFor(laneCount), snapshots);
-    return (await this.glance("looking for events", text)).length > 0;
+    return (await this.glance("searching for events", text)).length > 0;
   }
 
   async backlog({ heads, laneCount }: PassRequest<Difference>, max: number) {
     return await this.countRows(stretchesBefore(heads), laneCount, max);
   }
 
-  async #isLife(life: string): Promise<boolean> {
-    const [row] = await this.glance("looking at the server", `select ${LIFE}`);
-    return row?.[0] === life;
+  async #isIncarnation(incarnation: string): Promise<boolean> {
+    const [row] = await this.glance("reading the server", `select ${SERVER_INCARNATION}`);
+    return row?.[0] === incarnation;
   }
 }

@@ -1,18 +1,18 @@
-import type { LogPage, LogPass, LogPlace, LogRow, PassRequest } from "../log/log-kind.ts";
+import type { LogPage, LogPass, LogPosition, LogRow, PassRequest } from "../log/log-kind.ts";
 import { type Difference, keyOf } from "./difference.ts";
-import { lifeOver } from "./life.ts";
+import { serverRecovered } from "./server-recovered.ts";
 import type { TailReader } from "./tail-reader.ts";
 import type { Stretch } from "./tail-stretch.ts";
 
 /**
- * One reading of the table up to one new snapshot. Lanes that stand in the same difference are read together. First
- * each finishes the difference it is in; then all go on to the same new snapshot, and from there on are together.
+ * One pass over the table up to one new snapshot. Lanes in the same difference are read together. Each lane first
+ * finishes its current difference; then all move to the same new snapshot and stay together from there on.
  */
 export class TailPass implements LogPass<Difference> {
   readonly #reader: TailReader;
-  readonly #places: Map<number, LogPlace<Difference>>;
+  readonly #places: Map<number, LogPosition<Difference>>;
   readonly #table: string;
-  /** The snapshot up to which this pass reads; null until the first look. */
+  /** The snapshot up to which this pass reads; null until the first read. */
   #newest: string | null = null;
   #isOver = false;
 
@@ -27,11 +27,12 @@ export class TailPass implements LogPass<Difference> {
     if (stretch === null) return { rows: [], heads: new Map(this.#places), isEnd: true };
     const page = await this.#reader.read(stretch, rowsMax, bytesMax);
     if (stretch.difference.to === null) this.#newest = page.difference.to;
-    const before = new Map<number, LogPlace<Difference>>();
+    const before = new Map<number, LogPosition<Difference>>();
     for (const lane of stretch.lanes) {
       const place = this.#places.get(lane);
       if (place === undefined) continue;
-      if (place.segment.life !== undefined && place.segment.life !== page.life) throw lifeOver(this.#table);
+      if (place.segment.incarnation !== undefined && place.segment.incarnation !== page.incarnation)
+        throw serverRecovered(this.#table);
       before.set(lane, place);
       this.#places.set(lane, movedTo(page.place, place));
     }
@@ -66,13 +67,13 @@ export class TailPass implements LogPass<Difference> {
     };
   }
 
-  #isRead({ segment }: LogPlace<Difference>): boolean {
+  #isRead({ segment }: LogPosition<Difference>): boolean {
     return this.#newest !== null && segment.to === null && segment.from === this.#newest;
   }
 }
 
-/** Where a lane stands after a page of its group; one that was further on already stays there. */
-function movedTo(place: LogPlace<Difference>, before: LogPlace<Difference>): LogPlace<Difference> {
+/** A lane's position after a page of its group; a lane that was further already stays there. */
+function movedTo(place: LogPosition<Difference>, before: LogPosition<Difference>): LogPosition<Difference> {
   const isBehind = place.segment.to === null;
   return isBehind || place.mark >= before.mark ? place : { ...place, mark: before.mark };
 }

@@ -6,7 +6,7 @@ import type { Row } from "../../../postgres/session.ts";
 import { statement } from "../../../postgres/transaction.ts";
 import { COLUMN, leftOutColumnsSql } from "../event-columns.ts";
 import { EventReader, type LeftOut } from "../event-reader.ts";
-import type { LogPlace, LogRow } from "../log/log-kind.ts";
+import type { LogPosition, LogRow } from "../log/log-kind.ts";
 import { rowsThatFit } from "../payload-loader.ts";
 import { type Difference, keyOf } from "./difference.ts";
 import { gatherSql } from "./gather.sql.ts";
@@ -18,18 +18,18 @@ import { walkEndSql } from "./walk-end.sql.ts";
 import { type Large, WHOLE } from "./walked.ts";
 
 /**
- * A difference of up to so many rows is looked up whole for every page, which costs some microseconds a row; a larger
- * one is walked along the positions, which costs less than one, but more to begin with.
+ * A difference of up to this many rows is looked up completely for every page, which costs microseconds per row. A
+ * larger one is walked along the positions, which costs less per row but more to begin with.
  */
 const GATHER_MAX = 2_000;
-/** Rows that one statement steps over at most, whether they belong to the pipeline or not: it must end in time. */
+/** Rows that one statement scans at most, whether they belong to the pipeline or not: it must end in time. */
 const STEP_MAX = 50_000;
-/** Differences whose beginning is remembered, so that the next pass need not look for it again. */
+/** Differences whose beginning is remembered, so that the next pass does not search for it again. */
 const LARGE_MAX = 16;
 
 /**
- * Whatever the statistics say: plans that show the first rows at once and stop when there are enough. Nothing here is
- * large enough for helpers, whose start alone takes milliseconds.
+ * Whatever the statistics say: plans that return the first rows at once and stop when there are enough. Parallel
+ * workers are off, since starting them alone takes milliseconds.
  */
 export const TAIL_SETTINGS = {
   plan_cache_mode: "force_custom_plan",
@@ -39,29 +39,29 @@ export const TAIL_SETTINGS = {
   jit: "off",
 };
 
-const LIFE_AT = COLUMN.order + 1;
+const INCARNATION_AT = COLUMN.order + 1;
 const SNAPSHOT_AT = COLUMN.order + 2;
 const SIZE_AT = COLUMN.order + 3;
 
 interface StretchPage {
   readonly rows: readonly LogRow<Difference>[];
-  /** The difference that was read, with both of its snapshots. */
+  /** The difference that was read, with both snapshots. */
   readonly difference: Difference & { readonly to: string };
-  /** Where the lanes of the stretch stand now. */
-  readonly place: LogPlace<Difference>;
-  readonly life: string;
+  /** The new position of the stretch's lanes. */
+  readonly place: LogPosition<Difference>;
+  readonly incarnation: string;
 }
 
 const NOWHERE: Difference = { from: "", to: null };
 
-/** Reads pages of differences, each in a short transaction of its own. Keeps nothing open. */
+/** Reads pages of differences, each in its own short transaction. It keeps nothing open. */
 export class TailReader {
   readonly #database: Database;
   readonly #scope: TailScope;
   readonly #events: EventReader;
   readonly #large: Map<string, Large>;
 
-  /** `large` outlives a reader: what is known of a fixed difference stays true. */
+  /** `large` outlives the reader: what is known of a fixed difference stays true. */
   constructor(database: Database, scope: TailScope, headersMax: number, large: Map<string, Large> = new Map()) {
     const { payloadBytesMax, shape } = scope;
     this.#database = database;
@@ -75,18 +75,18 @@ export class TailReader {
     if (isBeginning(difference) || this.#large.has(keyOf(difference))) return await this.#walk(stretch, rows, bytes);
     const found = await this.#rows(gatherSql(this.#scope, stretch, rows, GATHER_MAX));
     const look = found[0] ?? [];
-    const life = look[LIFE_AT] ?? "";
-    const fixed = { from: difference.from, to: difference.to ?? look[SNAPSHOT_AT] ?? "", life };
+    const incarnation = look[INCARNATION_AT] ?? "";
+    const fixed = { from: difference.from, to: difference.to ?? look[SNAPSHOT_AT] ?? "", incarnation };
     if (Number(look[SIZE_AT]) > GATHER_MAX) return await this.#walk({ ...stretch, difference: fixed }, rows, bytes);
     const listed = found.filter((row) => row[COLUMN.order] !== null);
     listed.sort((left, right) => Number(left[COLUMN.order]) - Number(right[COLUMN.order]));
     const shown = await this.#show(listed, fixed, rows, bytes);
     const isWhole = listed.length < rows && shown.length === listed.length;
     const place = isWhole ? behind(fixed) : { segment: fixed, mark: shown.at(-1)!.mark };
-    return { rows: shown, difference: fixed, place, life };
+    return { rows: shown, difference: fixed, place, incarnation };
   }
 
-  /** By the ids of the events. Rows beyond the payload's limit come with their fault, as in a page. */
+  /** Reads events by id. Events over the payload's limit are returned with their fault, as in a page. */
   async find(ids: readonly string[]): Promise<readonly ClaimedEvent[]> {
     const { events } = this.#scope.shape;
     const rows = await this.#rows(
@@ -101,22 +101,22 @@ export class TailReader {
     const fixed = { ...difference, to: difference.to ?? "" };
     const large = isBeginning(difference) ? WHOLE : await this.#survey(fixed);
     const hasNone = large.before === null && large.ended.length === 0;
-    if (hasNone) return { rows: [], difference: fixed, place: behind(fixed), life: fixed.life ?? "" };
+    if (hasNone) return { rows: [], difference: fixed, place: behind(fixed), incarnation: fixed.incarnation ?? "" };
     const listed = await this.#rows(walkSql(this.#scope, asked, large, rows, STEP_MAX));
-    const life = listed[0]?.[LIFE_AT] ?? fixed.life ?? "";
-    const segment = { ...fixed, life };
+    const incarnation = listed[0]?.[INCARNATION_AT] ?? fixed.incarnation ?? "";
+    const segment = { ...fixed, incarnation };
     const shown = await this.#show(listed, segment, rows, bytes);
     const isCut = listed.length === rows || shown.length < listed.length;
     const place = isCut ? { segment, mark: shown.at(-1)!.mark } : await this.#stepEnd(asked, segment, large);
-    return { rows: shown, difference: segment, place, life };
+    return { rows: shown, difference: segment, place, incarnation };
   }
 
-  /** Where a step stands that found less than was asked for. */
+  /** The position after a step that found fewer rows than were asked for. */
   async #stepEnd(
     stretch: Stretch,
     segment: Difference & { readonly to: string },
     large: Large,
-  ): Promise<LogPlace<Difference>> {
+  ): Promise<LogPosition<Difference>> {
     if (filterConditions(this.#scope, stretch.lanes).length === 0) return behind(segment);
     const [row] = await this.#rows(walkEndSql(this.#scope, stretch, large, STEP_MAX));
     return Number(row?.[1]) < STEP_MAX ? behind(segment) : { segment, mark: this.#markOf(row?.[0]) };
@@ -161,7 +161,7 @@ export class TailReader {
     const loaded = new Map(rows.map((row) => [row[0] ?? "", { payload: row[1] ?? null, headers: row[2] ?? null }]));
     const gone = positions.find((it) => !loaded.has(it));
     if (gone === undefined) return loaded;
-    const what = `Row ${gone} of ${displayTable(events.name)} vanished while it was read; the next reading passes it.`;
+    const what = `Row ${gone} of ${displayTable(events.name)} was deleted while it was being read; the next pass skips it.`;
     throw new RelayError("DATABASE_BUSY", what);
   }
 
@@ -184,7 +184,7 @@ export class TailReader {
   }
 }
 
-/** Everything of it was read: what comes next is what the newer snapshot did not see yet. */
-function behind({ to, life }: Difference & { readonly to: string }): LogPlace<Difference> {
-  return { segment: { from: to, to: null, ...(life === undefined ? {} : { life }) }, mark: 0 };
+/** The position after the whole difference: next come the rows that the newer snapshot did not see. */
+function behind({ to, incarnation }: Difference & { readonly to: string }): LogPosition<Difference> {
+  return { segment: { from: to, to: null, ...(incarnation === undefined ? {} : { incarnation }) }, mark: 0 };
 }

@@ -5,7 +5,7 @@ import { eventColumnsSql, eventFromSql, laneSql } from "../event-columns.ts";
 import { BEGINNING, type Difference, endedSince, parseSnapshot } from "./difference.ts";
 import type { TailShape } from "./tail-shape.ts";
 
-/** What a pipeline reads of an append-only table. */
+/** The part of an append-only table that a pipeline reads. */
 export interface TailScope {
   readonly shape: TailShape;
   readonly types: TypeFilter;
@@ -13,10 +13,10 @@ export interface TailScope {
   readonly laneCount: number;
 }
 
-/** The table itself, under the name that all fragments use. */
+/** The table itself, under the alias that all fragments use. */
 export const tableSql = ({ shape }: TailScope): string => `${shape.events.quotedName} t`;
 
-/** What belongs to the pipeline and to these lanes; `[]` where everything does. */
+/** The conditions for the pipeline and these lanes; `[]` where every row belongs to them. */
 export function filterConditions({ shape, types, laneCount }: TailScope, lanes: readonly number[]): readonly string[] {
   const conditions: string[] = [];
   if (lanes.length < laneCount) {
@@ -26,24 +26,26 @@ export function filterConditions({ shape, types, laneCount }: TailScope, lanes: 
   return conditions;
 }
 
-/** The columns that `EventReader` understands, then the position. */
+/** The columns that `EventReader` reads, then the position. */
 export function columnsSql({ shape, laneCount, payloadBytesMax }: TailScope): string {
   return `${eventColumnsSql(shape.events, laneCount, payloadBytesMax)}, ${shape.position}`;
 }
 
-/** `rows` as `t`, with what the columns need beside it. */
+/** `rows` as `t`, with the conversions that the columns need. */
 export function fromSql({ shape, payloadBytesMax }: TailScope, rows: string): string {
   return eventFromSql({ ...shape.events, quotedName: rows }, payloadBytesMax);
 }
 
+/** A transaction id as a literal. */
 export const xidLiteral = (xid: bigint): string => `'${xid}'::xid8`;
 
+/** Transaction ids as an array literal. */
 export const xidArray = (xids: readonly bigint[]): string => `'{${xids.join(",")}}'::xid8[]`;
 
 /**
- * The difference as two sets, each with an index to find it by: what began after the older snapshot, and what it saw
- * running. Whatever of them is visible now is in the difference, if the newer snapshot is now; else the newer one says.
- * Rows that claim to be of the future, after a restore, are in none.
+ * The difference as two sets, each found by an index: rows of transactions that began after the older snapshot, and
+ * rows of those that ran in it. Rows visible in the newer snapshot are in the difference. Rows that name future
+ * transactions, after a restore, are in neither set.
  */
 export function armsOf(scope: TailScope, difference: Difference, after: number): readonly string[] {
   const { position, xid } = scope.shape;
@@ -60,6 +62,8 @@ export function armsOf(scope: TailScope, difference: Difference, after: number):
   return arms;
 }
 
+/** A snapshot as a literal. */
 export const snapshotLiteral = (text: string): string => `${quoteLiteral(text)}::pg_snapshot`;
 
+/** Whether the difference begins before every transaction: then the whole table is read. */
 export const isBeginning = ({ from }: Difference): boolean => from === BEGINNING;

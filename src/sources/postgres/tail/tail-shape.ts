@@ -4,34 +4,35 @@ import { type ColumnInfo, type ColumnNames, isInteger } from "../../../postgres/
 import { displayTable, quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
 import type { Session } from "../../../postgres/session.ts";
-import { lookAtTable, type TableReference } from "../table-discovery.ts";
+import { inspectTable, type TableReference } from "../table-discovery.ts";
 import { eventShapeOf, type TableFacts, type TableShape } from "../table-shape.ts";
 
 /** An append-only table: its events, and the columns that it is read by, as fragments over its alias `t`. */
 export interface TailShape {
   readonly events: TableShape;
-  /** A whole number that rises with every insert and is never given out twice. */
+  /** An integer that rises with every insert and is never assigned twice. */
   readonly position: string;
   readonly positionName: string;
-  /** The transaction that wrote the row; null where the table has no such column. */
+  /** The transaction that wrote the row; null without such a column. */
   readonly xid: string | null;
   readonly xidName: string | null;
-  /** True where there is an index on the position, so that a large difference can be walked along it. */
+  /** True when the position has an index, so that a large difference can be walked along it. */
   readonly hasPositionIndex: boolean;
 }
 
 interface TailColumns {
   readonly names: ColumnNames;
-  /** The column with the writing transaction; undefined: the one of type xid8, null: there is none. */
+  /** The column with the writing transaction; undefined: the column of type xid8; null: there is none. */
   readonly xid?: string | null | undefined;
 }
 
-/** Rows of a log say nothing about themselves. */
+/** Rows of a log have no state. */
 const NO_STATE = {
   unsettled: "true",
   available: "true",
+  scheduledAt: null,
   main: "true",
-  strays: null,
+  conflicts: null,
   delivered: "false",
   deliveredAt: null,
   markDelivered: "",
@@ -42,13 +43,13 @@ const NO_STATE = {
   preset: "flag",
 } as const;
 
-/** Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED. */
+/** Reads the table's shape from the catalog. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED. */
 export async function readTailShape(
   database: Database,
   reference: TableReference,
   columns: TailColumns,
 ): Promise<TailShape> {
-  return await lookAtTable(database, reference, ["select"], async (session, facts) => {
+  return await inspectTable(database, reference, ["select"], async (session, facts) => {
     const defaults = await session.rows(DEFAULTS_SQL, [facts.oid]);
     const shape = tailShapeOf({ ...facts, xidDefaults: defaults.map((row) => row[0] ?? "") }, columns);
     if (shape.xidName !== null) await requireXidIndex(session, facts, shape.xidName, shape.positionName);
@@ -57,7 +58,7 @@ export async function readTailShape(
 }
 
 interface TailFacts extends TableFacts {
-  /** Columns that are filled with the number of the writing transaction. */
+  /** Columns whose default is the id of the writing transaction. */
   readonly xidDefaults: readonly string[];
 }
 
@@ -77,7 +78,7 @@ function tailShapeOf(facts: TailFacts, { names, xid }: TailColumns): TailShape {
   if (position === null) throw finder.missing("the position", ["an identity or serial column"]);
   if (!position.isSequence && !isUnique(facts.indexes ?? [], position.name)) {
     const what = `Column ${position.name} of ${displayTable(facts.name)} (the position) has neither a sequence nor a`;
-    throw new RelayError("COLUMN_MISTYPED", `${what} unique index, so rows could be passed over.`);
+    throw new RelayError("COLUMN_MISTYPED", `${what} unique index, so rows could be skipped.`);
   }
   const { event } = eventShapeOf(finder, facts, logNames(finder, names, position));
   const column = `t.${quoteIdentifier(position.name)}`;
@@ -93,7 +94,7 @@ function tailShapeOf(facts: TailFacts, { names, xid }: TailColumns): TailShape {
   };
 }
 
-/** In a log `id` is often the position, and `event_id` what the event is called. */
+/** In a log, `id` is often the position and `event_id` the event's id. */
 function logNames(finder: ColumnFinder, names: ColumnNames, position: ColumnInfo): ColumnNames {
   const isPosition = position.name === "id" && names.id === undefined && finder.has("event_id");
   const hasOwnKey = names.key === undefined && finder.has("event_key");
@@ -113,9 +114,9 @@ function findXid(finder: ColumnFinder, facts: TailFacts, named: string | undefin
       ? (finder.first((it) => isXid(it) && facts.xidDefaults.includes(it.name)) ?? finder.first(isXid))
       : finder.require({ role: "the transaction", named, candidates: [], fits: isXid, type: "xid8" });
   if (column === null || facts.xidDefaults.includes(column.name)) return column;
-  const what = `Column ${column.name} of ${displayTable(facts.name)} is not filled by itself, so rows could be passed`;
+  const what = `Column ${column.name} of ${displayTable(facts.name)} has no default, so rows could be`;
   const cure = `alter table .. alter column ${quoteIdentifier(column.name)} set default pg_current_xact_id()`;
-  throw new RelayError("COLUMN_MISTYPED", `${what} over: ${cure}.`);
+  throw new RelayError("COLUMN_MISTYPED", `${what} skipped. Run: ${cure}.`);
 }
 
 function isUnique(indexes: readonly string[], column: string): boolean {
@@ -136,11 +137,14 @@ async function requireXidIndex(
 ): Promise<void> {
   if (await hasIndexOn(session, oid, xid)) return;
   const columns = `${quoteIdentifier(xid)}, ${quoteIdentifier(position)}`;
-  const what = `${displayTable(name)} has no index by which new rows are found`;
-  throw new RelayError("COLUMN_MISSING", `${what}: create index concurrently on ${quoteTable(name)} (${columns}).`);
+  const what = `${displayTable(name)} has no index to find new rows by`;
+  throw new RelayError(
+    "COLUMN_MISSING",
+    `${what}. Run: create index concurrently on ${quoteTable(name)} (${columns}).`,
+  );
 }
 
-/** One that begins with the column, on the table or on each of its partitions. */
+/** An index that begins with the column, on the table or on each of its partitions. */
 async function hasIndexOn(session: Session, oid: string, column: string): Promise<boolean> {
   const [row] = await session.rows(
     `select bool_and(exists (

@@ -1,16 +1,16 @@
-import type { LogPlace } from "../log/log-kind.ts";
+import type { LogPosition } from "../log/log-kind.ts";
 import type { Difference } from "./difference.ts";
 
-/** A part of a difference that some lanes still have before them. */
+/** A part of a difference that some lanes have yet to read. */
 export interface Stretch {
   readonly difference: Difference;
-  /** Positions up to here are behind all of them. */
+  /** All of these lanes have passed the positions up to here. */
   readonly after: number;
   readonly lanes: readonly number[];
 }
 
-/** What lies before the lanes: the rest of the difference that each is in, and everything since. */
-export function stretchesBefore(heads: ReadonlyMap<number, LogPlace<Difference>>): readonly Stretch[] {
+/** What the lanes have yet to read: the rest of each lane's difference, and everything since. */
+export function stretchesBefore(heads: ReadonlyMap<number, LogPosition<Difference>>): readonly Stretch[] {
   const stretches = new Map<string, Stretch>();
   const add = (difference: Difference, after: number, lane: number) => {
     const key = JSON.stringify([difference.from, difference.to, after]);

@@ -2,11 +2,11 @@ import { parseSnapshot } from "./difference.ts";
 import { isBeginning, snapshotLiteral, type TailScope, tableSql, xidLiteral } from "./tail-scope.ts";
 import type { Stretch } from "./tail-stretch.ts";
 
-/** What is known of a large difference before it is walked along. */
+/** What is known of a large difference before the walk. */
 export interface Large {
-  /** Before the first row that began after the older snapshot; null when there are none. */
+  /** Just before the first row that began after the older snapshot; null when there are none. */
   readonly before: number | null;
-  /** Those of the transactions that the older snapshot saw running that have rows here. */
+  /** The transactions that ran in the older snapshot and have rows here. */
   readonly ended: readonly bigint[];
 }
 
@@ -14,17 +14,17 @@ export interface Large {
 export const WHOLE: Large = { before: 0, ended: [] };
 
 /**
- * The next `stepMax` rows of a difference in the order of their positions, each part of it along an index. Rows that
- * began after the older snapshot lie together, near its end of the table: the walk along them begins there, or every
- * page would step over all that lies between a late transaction's rows and them. `is true` keeps the planner from the
- * index on the transaction: with old statistics it would expect next to nothing there and sort the whole difference.
+ * The next `stepMax` rows of a difference in the order of their positions, each part along an index. Rows that began
+ * after the older snapshot lie together near the end of the table, and their walk begins there. Otherwise every page
+ * would scan everything between a late transaction's rows and them. `is true` keeps the planner from the index on the
+ * transaction: with outdated statistics it would expect almost no rows there and sort the whole difference.
  */
 export function walkedSql(scope: TailScope, stretch: Stretch, { before, ended }: Large, stepMax: number): string {
   const { position, xid } = scope.shape;
   const { difference, after } = stretch;
   const arm = (condition: string, from = after) =>
     `(select * from ${tableSql(scope)} where ${position} > ${from} and ${condition} order by ${position} limit ${stepMax})`;
-  // Without the column the newer end is a position, up to which everything is final.
+  // Without the column the upper end is a position, up to which everything is final.
   if (xid === null) return arm(`${position} <= ${difference.to}`);
   const visible = `pg_visible_in_snapshot(${xid}, ${snapshotLiteral(difference.to ?? "")})`;
   if (isBeginning(difference)) return arm(`(${xid} is null or ${visible})`);

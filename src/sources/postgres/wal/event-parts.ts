@@ -9,10 +9,12 @@ import {
 } from "../../../postgres/column-names.ts";
 import type { TableName } from "../../../postgres/identifiers.ts";
 
-/** `debezium` names columns, key and headers as the outbox router of Debezium does. */
+/** `debezium` names columns, key and headers like Debezium's outbox event router. */
 export type WalPreset = "plain" | "debezium";
 
-/** Which column holds which part of the event, by name: the log tells the columns anew whenever the table changes. */
+/**
+ * Which column holds which part of the event, by name: the log describes the columns again whenever the table changes.
+ */
 export interface EventParts {
   readonly id: string;
   readonly type: string;
@@ -25,13 +27,13 @@ export interface EventParts {
   readonly tracestate: string | null;
   /** The payload is printed as hexadecimal digits. */
   readonly isBytea: boolean;
-  /** Columns that travel as headers. */
+  /** Columns that are sent as headers. */
   readonly extras: readonly { readonly column: string; readonly header: string }[];
-  /** The event's id also travels as the header `id`. */
+  /** The event's id is also sent as the header `id`. */
   readonly hasIdHeader: boolean;
 }
 
-/** `column` or `column:header`, as in Debezium's `table.fields.additional.placement`. */
+/** Parses `column` or `column:header`, as in Debezium's `table.fields.additional.placement`. */
 function extraOf(written: string): { readonly column: string; readonly header: string } {
   const colon = written.indexOf(":");
   return colon < 0
@@ -39,13 +41,16 @@ function extraOf(written: string): { readonly column: string; readonly header: s
     : { column: written.slice(0, colon), header: written.slice(colon + 1) };
 }
 
-/** The columns without which an event would be another one. Correlation id and trace decide nothing and may go. */
+/** The columns that define the event. Correlation id and trace are optional, so they may disappear. */
 export function columnsOf({ createdAt, extras, headers, id, key, payload, type }: EventParts): readonly string[] {
   const named = [id, type, key, payload, headers, createdAt];
   return [...named.filter((name) => name !== null), ...extras.map(({ column }) => column)];
 }
 
-/** The names by which a table was read so far: whichever is gone is then missing, instead of being left out. */
+/**
+ * The column names that the table was read by so far: a name that is gone is then reported as missing instead of being
+ * left out.
+ */
 export function keptNames(names: ColumnNames, before: EventParts | undefined): ColumnNames {
   if (before === undefined) return names;
   const { createdAt, headers, id, key, payload, type } = before;
@@ -53,7 +58,7 @@ export function keptNames(names: ColumnNames, before: EventParts | undefined): C
   return { ...(Object.fromEntries(found.filter(([, name]) => name !== null)) as ColumnNames), ...names };
 }
 
-/** Throws COLUMN_MISSING or COLUMN_MISTYPED. */
+/** Finds the event's columns. Throws COLUMN_MISSING or COLUMN_MISTYPED. */
 export function eventPartsOf(
   table: TableName,
   columns: readonly ColumnInfo[],

@@ -5,23 +5,23 @@ import { readHeaders } from "../headers.ts";
 import type { EventLimits } from "./row-reader.ts";
 
 const NEW_LINE = 10;
-/** Everything but the payload; larger is no head. */
+/** Everything but the payload; a longer first line is not a head. */
 const HEAD_BYTES_MAX = 256 * 1024;
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * An event out of a message of the log: a line of JSON with `id`, `type`, `key`, `headers`, `correlationId`,
- * `createdAt`, then the payload as it is. `place` names what has no id.
+ * Reads an event from a message of the log: one line of JSON with `id`, `type`, `key`, `headers`, `correlationId` and
+ * `createdAt`, then the payload unchanged. `place` identifies a message without an id.
  */
 export function readMessageEvent(content: Buffer, place: string, limits: EventLimits): ClaimedEvent {
   const end = content.subarray(0, HEAD_BYTES_MAX).indexOf(NEW_LINE);
   try {
-    if (end < 0) throw new SyntaxError("it has no line break behind its head");
+    if (end < 0) throw new SyntaxError("it has no line break after its head");
     const head = headOf(content.toString("utf8", 0, end), limits);
     const payload = Buffer.from(content.subarray(end + 1));
     return { ...head, lane: 0, payload, failures: 0, fault: sizeFault(head.id, payload, limits) };
   } catch (error) {
-    const reason = `The message at ${place} is no event: ${reasonOf(error, 300)}; it wants a line of JSON with id and type, then the payload`;
+    const reason = `The message at ${place} is not an event: ${reasonOf(error, 300)}. Expected a line of JSON with id and type, then the payload`;
     return {
       id: place,
       lane: 0,
@@ -39,7 +39,7 @@ export function readMessageEvent(content: Buffer, place: string, limits: EventLi
 
 function sizeFault(id: string, payload: Buffer, { payloadBytesMax }: EventLimits): ClaimedEvent["fault"] {
   if (payload.length <= payloadBytesMax) return null;
-  const reason = `Event ${id}: the payload has ${payload.length} bytes, more than the ${payloadBytesMax} that are allowed`;
+  const reason = `Event ${id}: the payload has ${payload.length} bytes, the limit is ${payloadBytesMax}`;
   return { code: "EVENT_TOO_LARGE", reason };
 }
 
@@ -55,7 +55,7 @@ interface Head {
 function headOf(text: string, limits: EventLimits): Head {
   const value: unknown = JSON.parse(text);
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new SyntaxError("its head is no object");
+    throw new SyntaxError("its head is not an object");
   const field = (name: string) => textOf(name, Reflect.get(value, name));
   const required = (name: string) => {
     const found = field(name);
@@ -76,9 +76,9 @@ function headOf(text: string, limits: EventLimits): Head {
 function textOf(name: string, value: unknown): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string") return value;
-  // A longer one would be rounded, and with it two keys become one.
+  // A longer number would be rounded, and two keys could become one.
   if (Number.isSafeInteger(value)) return String(value);
-  throw new SyntaxError(`its ${name} is neither a text nor a whole number of at most 15 digits`);
+  throw new SyntaxError(`its ${name} is neither a string nor a safe integer`);
 }
 
 function timeOf(text: string | null): string | null {

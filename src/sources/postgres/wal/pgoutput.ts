@@ -1,4 +1,4 @@
-/** A table as the log describes it before the first row of it, and again when it changed. */
+/** A table as the log describes it: before its first row, and again after every change. */
 export interface Relation {
   readonly id: number;
   readonly schema: string;
@@ -6,7 +6,7 @@ export interface Relation {
   readonly columns: readonly { readonly name: string; readonly typeOid: number }[];
 }
 
-/** A message of `pg_logical_emit_message`. `content` lies in a buffer that is used again: copy what is kept. */
+/** A message of `pg_logical_emit_message`. `content` lies in a buffer that is reused: copy what you keep. */
 export interface LogicalMessage {
   readonly isTransactional: boolean;
   readonly lsn: bigint;
@@ -14,19 +14,19 @@ export interface LogicalMessage {
   readonly content: Buffer;
 }
 
-/** What happens in the log, in the order of commits: only committed transactions come, each in one piece. */
+/** Receives the changes in the order of their commits: only committed transactions appear, each in one piece. */
 export interface ChangeSink {
-  /** `lsn` is where the commit record begins. */
+  /** `lsn` is the start of the commit record. */
   begin(lsn: bigint, committedAtMs: number | null): void;
-  /** `endLsn` lies behind the commit record. */
+  /** `endLsn` is the end of the commit record. */
   commit(endLsn: bigint): void;
   relation(relation: Relation): void;
-  /** The row's columns begin at `at`. They lie in a buffer that is used again: copy what is kept. */
+  /** The row's columns begin at `at`, in a buffer that is reused: copy what you keep. */
   insert(relationId: number, buffer: Buffer, at: number): void;
   message(message: LogicalMessage): void;
 }
 
-/** Between the server's epoch, the year 2000, and ours. */
+/** From the Unix epoch to the server's, the year 2000. */
 const EPOCH_MS = 946_684_800_000;
 
 const BEGIN = 66; // B
@@ -36,8 +36,8 @@ const MESSAGE = 77; // M
 const RELATION = 82; // R
 
 /**
- * Reads one message of the output plugin pgoutput, protocol version 1. Updates, deletes, truncates, types and origins
- * say nothing that an outbox needs, and a publication of somebody else may well send them.
+ * Reads one message of the output plugin pgoutput, protocol version 1. An outbox needs no updates, deletes, truncates,
+ * types or origins, but an existing publication may send them.
  */
 export function readChange(buffer: Buffer, at: number, sink: ChangeSink): void {
   const kind = buffer[at];
@@ -59,7 +59,7 @@ function readRelation(buffer: Buffer, start: number): Relation {
   const behind = (from: number) => buffer.indexOf(0, from) + 1;
   const schemaAt = start + 4;
   const tableAt = behind(schemaAt);
-  // The replica identity takes a byte; it is of no concern where nothing is updated.
+  // Skip one byte for the replica identity, which matters only for updates.
   const countAt = behind(tableAt) + 1;
   const columns: { name: string; typeOid: number }[] = [];
   let at = countAt + 2;
@@ -68,7 +68,7 @@ function readRelation(buffer: Buffer, start: number): Relation {
     columns.push({ name: text(at + 1), typeOid: buffer.readUInt32BE(typeAt) });
     at = typeAt + 8;
   }
-  // The server leaves the schema out for its own catalogue.
+  // The server leaves out the schema of its own catalog.
   return {
     id: buffer.readUInt32BE(start),
     schema: text(schemaAt) || "pg_catalog",

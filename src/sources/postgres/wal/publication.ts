@@ -5,29 +5,37 @@ import type { Session } from "../../../postgres/session.ts";
 import { transaction } from "../../../postgres/transaction.ts";
 import { derivedName } from "./slot.ts";
 
+/** A publication that the reading needs. */
 export interface Publication {
   readonly name: string;
-  /** Null: for messages only, which are in every publication. */
+  /** Null: for messages only, which every publication includes. */
   readonly table: TableName | null;
-  /** Of the table: all that its rows must come with. */
+  /** The table's columns that its rows must include. */
   readonly columns: readonly string[];
 }
 
 function creationSql({ name, table }: Publication): string {
   const quoted = quoteIdentifier(name);
   if (table === null) return `create publication ${quoted} with (publish = 'insert')`;
-  // Rows of partitions are then shown as rows of the table that people know.
+  // Rows of partitions are then published as rows of the configured table.
   const options = "publish = 'insert', publish_via_partition_root = true";
   return `create publication ${quoted} for table ${quoteTable(table)} with (${options})`;
 }
 
-/** The publication of the relay's own making; of messages where there is no table. */
+/** The name of the relay's own publication for this table, or for messages where there is no table. */
 export function publicationOf(table: TableName | null): string {
   const name = table === null ? "messages" : displayTable(table);
   return derivedName(name, name);
 }
 
-/** Makes the publication if it is missing and the role may. */
+/** The statement by which the owner creates the relay's own publication; null when one of this name exists. */
+export async function missingPublicationSql(session: Session, table: TableName | null): Promise<string | null> {
+  const name = publicationOf(table);
+  const rows = await session.rows("select from pg_catalog.pg_publication where pubname = $1", [name]);
+  return rows.length > 0 ? null : `${creationSql({ name, table, columns: [] })};`;
+}
+
+/** Creates the publication if it is missing and the role is allowed to. */
 export async function ensurePublication(database: Database, publication: Publication): Promise<void> {
   if (await isThere(database, publication)) return;
   const context = database.errorContext(`creating the publication ${publication.name}`);
@@ -36,7 +44,7 @@ export async function ensurePublication(database: Database, publication: Publica
     await transaction(database.pool, settings, (session) => session.rows(creationSql(publication)));
   } catch (error) {
     const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
-    // Somebody was quicker.
+    // Another instance created it first.
     if (code === "42710") return;
     if (!isRelayError(error, "GRANT_MISSING")) throw error;
     const what = `The role ${database.role} may not create the publication ${publication.name}; its owner runs: ${creationSql(publication)};`;
@@ -44,16 +52,19 @@ export async function ensurePublication(database: Database, publication: Publica
   }
 }
 
-/** Whether what is inserted into the table still comes. Throws TABLE_MISSING with what mends it. */
+/**
+ * Checks that inserts into the table are published completely. Throws TABLE_MISSING or COLUMN_MISSING with the
+ * statement that fixes it.
+ */
 export async function requirePublication(database: Database, publication: Publication): Promise<void> {
   if (await isThere(database, publication)) return;
-  const what = `The publication ${publication.name} is not there: what is written now does not arrive. Run: ${creationSql(publication)};`;
+  const what = `The publication ${publication.name} does not exist: events written now are never published. Run: ${creationSql(publication)};`;
   throw new RelayError("TABLE_MISSING", what);
 }
 
 async function isThere(database: Database, { columns, name, table }: Publication): Promise<boolean> {
   const settings = {
-    context: database.errorContext(`looking at the publication ${name}`),
+    context: database.errorContext(`reading the publication ${name}`),
     statementTimeoutMs: database.timeouts.statementMs,
     readOnly: true,
   };
@@ -93,22 +104,24 @@ async function requireMember(session: Session, name: string, table: TableName): 
   const quoted = quoteIdentifier(name);
   const fix =
     row[0] === "p"
-      ? `alter publication ${quoted} set (publish_via_partition_root = true); and, unless it is in it already: alter publication ${quoted} add table ${quoteTable(table)};`
+      ? `alter publication ${quoted} set (publish_via_partition_root = true); and, unless it includes the table already: alter publication ${quoted} add table ${quoteTable(table)};`
       : `alter publication ${quoted} add table ${quoteTable(table)};`;
-  const what = `The publication ${name} does not have ${displayTable(table)}: what is written there does not arrive. Run: ${fix}`;
+  const what = `The publication ${name} does not include ${displayTable(table)}: events written there are never published. Run: ${fix}`;
   throw new RelayError("TABLE_MISSING", what);
 }
 
 /** What a publication leaves out of a table. */
 interface PublicationLimit {
   readonly publication: string;
-  /** Only such rows come; null where all do. */
+  /** Only rows for which this is true are published; null for all rows. */
   readonly rowFilter: string | null;
-  /** Columns of the table that do not come. */
+  /** Columns of the table that are not published. */
   readonly lacking: readonly string[];
 }
 
-/** Of the publication, if it has the table. Versions before 15 know neither filters nor lists of columns. */
+/**
+ * The limits of the publication, if it includes the table. Versions before 15 have neither filters nor column lists.
+ */
 export async function publicationLimits(
   session: Session,
   name: string,
@@ -132,16 +145,18 @@ export async function publicationLimits(
   }));
 }
 
+/** Describes a row filter as a fault. */
 export function rowsLeftOut({ publication, rowFilter }: PublicationLimit, table: TableName): string {
   const what = `The publication ${publication} has only rows of ${displayTable(table)} for which ${rowFilter}`;
-  return `${what}: the others never arrive`;
+  return `${what}: the others are never published`;
 }
 
+/** Describes a column list as a fault. */
 export function columnsLeftOut({ lacking, publication }: PublicationLimit, table: TableName): string {
   return `The publication ${publication} leaves out columns of ${displayTable(table)}: ${lacking.join(", ")}`;
 }
 
-/** Takes the filter and the list of columns away, and leaves the other tables as they are. */
+/** Removes the row filter and the column list, and leaves the other tables unchanged. */
 export function wholeTableSql(publication: string, table: TableName): string {
   const quoted = quoteIdentifier(publication);
   return `alter publication ${quoted} drop table ${quoteTable(table)}; alter publication ${quoted} add table ${quoteTable(table)};`;

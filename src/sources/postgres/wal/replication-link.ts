@@ -4,21 +4,24 @@ import type { Row } from "../../../postgres/session.ts";
 import { fixSessionSql } from "../../../postgres/session-settings.ts";
 import { READER_SUFFIX } from "./slot.ts";
 
-/** Who listens to a link. Buffers are used again as soon as a call returns. */
+/** The receiver of a link's messages. Buffers are reused as soon as a call returns. */
 export interface LinkListener {
-  /** A message of the log: it begins at `at`. */
+  /** A message of the log; it begins at `at`. */
   onChange(buffer: Buffer, at: number): void;
-  /** The server has sent everything up to `endLsn` that concerns this slot. */
+  /** A keepalive: the server has sent everything for this slot up to `endLsn`. */
   onAlive(endLsn: bigint, wantsReply: boolean): void;
-  /** The link is of no use any more. Called once, and not after `end`. */
+  /** The link cannot be used any more. Called once, and not after `end`. */
   onFailure(error: unknown): void;
 }
 
-/** How far the reading came, as the server is told. */
-interface Standing {
+/** The positions of a standby status update. */
+interface StandbyStatus {
   /** Everything before it has arrived here. */
   readonly receivedLsn: bigint;
-  /** Everything before it is settled for good: the server may throw it away. */
+  /**
+   * Everything before it is settled for good: the server can remove it. A position must never be reported before its
+   * checkpoint is stored, or a crash loses events.
+   */
   readonly settledLsn: bigint;
 }
 
@@ -29,10 +32,10 @@ const CLOSE_MS = 1_000;
 const TERMINATE = Buffer.from([0x58, 0, 0, 0, 4]);
 const EPOCH_MS = 946_684_800_000;
 
-/** The types do not know that a connection can send to a COPY. */
+/** The type definitions do not know that a connection can send to a COPY. */
 type CopyConnection = pg.Connection & { sendCopyFromChunk(chunk: Buffer): void };
 
-/** One connection to the server's replication port, over the driver's own. */
+/** One connection to the server's replication protocol, through the driver. */
 export class ReplicationLink {
   readonly #client: pg.Client;
   #connection: CopyConnection | null = null;
@@ -47,7 +50,7 @@ export class ReplicationLink {
     const { options } = database.pool;
     const config = {
       ...options,
-      // The pool hides it from a copy of its options.
+      // The pool hides the password from a copy of its options.
       password: options.password,
       application_name: `${options.application_name}${suffix}`,
       replication: "database",
@@ -57,12 +60,12 @@ export class ReplicationLink {
     client.on("error", (error) => link.#fail(error));
     client.on("end", () => link.#fail(new Error("Connection terminated")));
     await client.connect();
-    // Rows are printed under this connection's settings, and it is never another's.
+    // Rows are printed under this connection's settings, which no other code changes.
     await link.rows(fixSessionSql());
     return link;
   }
 
-  /** A statement before the reading begins: SQL or a command of replication. */
+  /** Runs a statement before the reading begins: SQL or a replication command. */
   async rows(text: string): Promise<readonly Row[]> {
     const { rows } = await this.#client.query<(string | null)[]>({ text, rowMode: "array" });
     return rows;
@@ -94,8 +97,11 @@ export class ReplicationLink {
     this.#connection?.stream.resume();
   }
 
-  /** Also read by a server that is stuck in sending, since it looks for answers while it waits. */
-  tell({ receivedLsn, settledLsn }: Standing, wantsReply: boolean): void {
+  /**
+   * Sends a standby status update. Even a server that is blocked in sending reads it, since it checks for replies while
+   * it waits.
+   */
+  sendStatus({ receivedLsn, settledLsn }: StandbyStatus, wantsReply: boolean): void {
     const status = Buffer.allocUnsafe(34);
     status.write("r", 0, "latin1");
     status.writeBigUInt64BE(receivedLsn, 1);
@@ -106,7 +112,9 @@ export class ReplicationLink {
     this.#connection?.sendCopyFromChunk(status);
   }
 
-  /** Takes leave, so that the slot is free for the next one at once. Legal to repeat; never throws. */
+  /**
+   * Closes the connection properly, so that the slot is free for the next reader at once. Safe to repeat; never throws.
+   */
   async end(): Promise<void> {
     this.#listener = null;
     const stream = this.#connection?.stream;
@@ -132,7 +140,7 @@ export class ReplicationLink {
   }
 }
 
-/** A query of the driver that never ends: the driver hands it whatever the server sends. */
+/** A query of the driver that never ends: the driver passes it whatever the server sends. */
 class ReplicationQuery {
   readonly #command: string;
   readonly #listener: LinkListener;

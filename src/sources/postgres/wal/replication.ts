@@ -6,7 +6,7 @@ import type { Database } from "../../../postgres/pool.ts";
 import { parseLsn, printLsn } from "./lsn.ts";
 import { ReplicationLink } from "./replication-link.ts";
 import { freeSlot, lostSlot } from "./slot.ts";
-import { between, type WalPlace } from "./wal-place.ts";
+import { between, type WalPosition } from "./wal-position.ts";
 
 /** The server at the other end of a link. */
 export interface ServerIdentity {
@@ -14,21 +14,22 @@ export interface ServerIdentity {
   readonly timeline: number;
 }
 
-/** A place in the present line of the server's history. */
-export interface PresentPlace {
-  readonly place: WalPlace;
-  /** Where the line ended in which the place was written down; null when it is the present one. */
+/** A position in the current timeline of the server. */
+export interface CurrentPosition {
+  readonly place: WalPosition;
+  /** Where the timeline ended in which the position was stored; null when it is the current one. */
   readonly switchLsn: bigint | null;
 }
 
-/** How long a slot is waited for that its former reader is about to let go. */
+/** How long to wait for a slot whose former reader is about to release it. */
 const SLOT_WAIT_MS = 2_000;
-const SLOT_PATIENCE_MS = 200;
+/** After this long, a former reader of our own is disconnected. */
+const SLOT_TAKEOVER_MS = 200;
 const SLOT_LOOK_MS = 50;
 const PAREN_OPTIONS_FROM = 15;
 const FAILOVER_FROM = 17;
 
-/** A connection for replication, with its work and its errors in the relay's words. */
+/** Runs work on a replication connection, and translates its errors. */
 export async function withLink<T>(
   database: Database,
   doing: string,
@@ -45,28 +46,29 @@ export async function withLink<T>(
   }
 }
 
+/** Reads the server's identity and timeline. */
 export async function identify(link: ReplicationLink): Promise<ServerIdentity> {
   const [row] = await link.rows("IDENTIFY_SYSTEM");
   return { system: row?.[0] ?? "", timeline: Number(row?.[1]) };
 }
 
 /**
- * The place in the present line of the server's history. What was read beyond the point at which a standby was promoted
- * never happened here; from that point on everything is new.
+ * The position in the server's current timeline. A position beyond the point where a standby was promoted never
+ * happened here: the reading continues at that point.
  */
-export async function placeOn(database: Database, place: WalPlace, timeline: number): Promise<PresentPlace> {
+export async function positionOn(database: Database, place: WalPosition, timeline: number): Promise<CurrentPosition> {
   const { lsn, timeline: former } = place.segment;
   if (former === timeline) return { place, switchLsn: null };
   const switchLsn = timeline > former ? (await readHistory(database, timeline)).get(former) : undefined;
   if (switchLsn === undefined) {
-    const what = `The checkpoint is of timeline ${former}, which is no part of the server's history (${timeline})`;
+    const what = `The checkpoint is on timeline ${former}, which is not in the server's history (${timeline})`;
     throw new RelayError("LOG_LOST", what);
   }
   if (lsn >= switchLsn) return { place: between(switchLsn, timeline), switchLsn };
   return { place: { segment: { ...place.segment, timeline }, mark: place.mark }, switchLsn };
 }
 
-/** Where each earlier line of history ended. The content is printed as it is, or as the digits of bytea. */
+/** Where each earlier timeline ended. The server sends the content as text or as hexadecimal bytea. */
 async function readHistory(database: Database, timeline: number): Promise<Map<number, bigint>> {
   const command = `TIMELINE_HISTORY ${timeline}`;
   const [row] = await withLink(database, "reading the server's history", (link) => link.rows(command));
@@ -77,22 +79,22 @@ async function readHistory(database: Database, timeline: number): Promise<Map<nu
 }
 
 interface NewSlot {
-  /** Where it begins; null when somebody was quicker. */
+  /** Where it begins; null when another instance created it first. */
   readonly lsn: bigint | null;
-  /** The table had rows by then: they will never come by the log. */
+  /** The table already had rows, which will never appear in the log. */
   readonly hasRows: boolean;
 }
 
 /**
- * Makes a slot, and looks at the table as it was when the slot began. Waits for transactions that run at that moment.
- * A slot is not undone with its transaction: whoever gets an error or `hasRows` drops it.
+ * Creates a slot, and checks the table as it was when the slot began. The server waits for transactions that run at
+ * that moment. A rollback does not remove a slot: on an error or with `hasRows`, the caller drops it.
  */
 export async function createSlot(link: ReplicationLink, slot: string, look: string | null): Promise<NewSlot> {
   const [version] = await link.rows("select current_setting('server_version_num')::int / 10000");
   const major = Number(version?.[0]);
   const options = ["SNAPSHOT 'use'", ...(major >= FAILOVER_FROM ? ["FAILOVER true"] : [])].join(", ");
   const snapshot = major >= PAREN_OPTIONS_FROM ? `(${options})` : "USE_SNAPSHOT";
-  // What the role may not look at should be found out before.
+  // Find out before the slot exists whether the role can read the table.
   const before = look === null ? [] : await link.rows(look);
   if (before.length > 0) return { lsn: null, hasRows: true };
   await link.rows("BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ");
@@ -107,7 +109,7 @@ export async function createSlot(link: ReplicationLink, slot: string, look: stri
   }
 }
 
-/** Begins to send from the place on. A former reader that does not leave by itself is ended, if it is one of ours. */
+/** Starts sending from the position. If a former reader of ours does not release the slot, it is disconnected. */
 export async function startReplication(
   database: Database,
   link: ReplicationLink,
@@ -134,12 +136,12 @@ export async function startReplication(
     } catch (error) {
       if (stateOf(error) !== "55006" || performance.now() > deadlineMs) throw error;
     }
-    if (performance.now() - startMs > SLOT_PATIENCE_MS) await freeSlot(database, slot);
+    if (performance.now() - startMs > SLOT_TAKEOVER_MS) await freeSlot(database, slot);
     await pauseMs(SLOT_LOOK_MS);
   }
 }
 
-/** In commands of replication a backslash is nothing special. */
+/** Replication commands treat a backslash as a normal character. */
 function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
@@ -148,19 +150,19 @@ function stateOf(error: unknown): string | undefined {
   return (error as { readonly code?: string } | null)?.code;
 }
 
-/** Errors of a link in the relay's words; `slot` where it is about one. */
+/** Translates errors of a link; `slot` where the error is about one. */
 export function replicationError(error: unknown, database: Database, doing: string, slot = ""): RelayError {
   const state = stateOf(error);
   const message = error instanceof Error ? error.message : "";
   if (state === "55006") {
-    const what = `${doing}: the replication slot is read by another connection (${message})`;
+    const what = `${doing}: the replication slot is in use by another connection (${message})`;
     return new RelayError("DATABASE_BUSY", what, { cause: error });
   }
   if (state === "42704" && message.includes("replication slot")) {
-    return new RelayError("SLOT_LOST", `${doing}: ${message}: somebody dropped it`, { cause: error });
+    return new RelayError("SLOT_LOST", `${doing}: ${message}: it was dropped`, { cause: error });
   }
   if (state === "42704" && message.includes("publication")) {
-    const what = `${doing}: ${message} at this place of the log: it was dropped or made anew since`;
+    const what = `${doing}: ${message} at this position of the log: it was dropped or recreated since`;
     return new RelayError("LOG_LOST", what, { cause: error });
   }
   if (/can no longer (get changes from|access) replication slot/.test(message)) return lostSlot(slot, error);

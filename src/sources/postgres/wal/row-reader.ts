@@ -7,6 +7,7 @@ import { HeadersError, readHeaders } from "../headers.ts";
 import type { EventParts } from "./event-parts.ts";
 import type { Relation } from "./pgoutput.ts";
 
+/** Sizes beyond which an event becomes a dead letter. */
 export interface EventLimits {
   readonly payloadBytesMax: number;
   readonly headersMax: number;
@@ -19,10 +20,12 @@ const NO_HEADERS: Headers = Object.freeze({});
 const BYTEA_OID = 17;
 const NULL = 110; // n
 const UNCHANGED = 117; // u
-/** Beyond the limit an event is dead at once; its payload goes with it for a replay, unless it is larger than this. */
+/**
+ * An event over the limit becomes a dead letter at once. Its payload is kept for a replay unless it exceeds this size.
+ */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Parts that are not kept beyond a limit; such an event is a dead letter. */
+/** Parts that are dropped beyond a limit; such an event becomes a dead letter. */
 const BOUNDS = {
   type: { name: "type", bytesMax: TEXT_BYTES_MAX },
   key: { name: "key", bytesMax: TEXT_BYTES_MAX },
@@ -32,12 +35,15 @@ const BOUNDS = {
   headers: { name: "headers", bytesMax: HEADERS_BYTES_MAX },
 } as const;
 
-/** Turns the rows of one table, as the log has them, into events: with a fault when they are none, never an exception. */
+/**
+ * Turns the rows of one table, as the log has them, into events. An invalid row becomes an event with a fault, never an
+ * exception.
+ */
 export class RowReader {
   readonly #relation: Relation;
   readonly #parts: EventParts;
   readonly #limits: EventLimits;
-  /** Where each column of the row that is being read begins and ends; a negative beginning stands for null. */
+  /** The start and end of each column in the current row; a negative start means null. */
   readonly #starts: Int32Array;
   readonly #ends: Int32Array;
   readonly #at: Readonly<
@@ -73,7 +79,7 @@ export class RowReader {
     this.#isComplete = this.#at.id >= 0 && this.#at.type >= 0 && this.#at.payload >= 0;
   }
 
-  /** `place` names the event where the row does not. */
+  /** `place` identifies a row without an id. */
   read(buffer: Buffer, at: number, place: () => string): ClaimedEvent {
     this.#measure(buffer, at);
     const id = this.#text(buffer, this.#at.id);
@@ -130,7 +136,7 @@ export class RowReader {
     return column < 0 || this.#starts[column]! < 0 ? 0 : this.#ends[column]! - this.#starts[column]!;
   }
 
-  /** Null also where it is too large to be kept. */
+  /** Null also when the part exceeds its limit. */
   #bounded(buffer: Buffer, part: keyof typeof BOUNDS): string | null {
     const column = this.#at[part];
     return this.#sizeOf(column) <= BOUNDS[part].bytesMax ? this.#text(buffer, column) : null;
@@ -145,7 +151,7 @@ export class RowReader {
     return parts.length === 0 ? null : parts.join("; ");
   }
 
-  /** The one copy out of the socket's buffer. */
+  /** Copies the payload out of the socket's buffer, the only copy made. */
   #payload(buffer: Buffer): Buffer {
     const column = this.#at.payload;
     const start = column < 0 ? -1 : this.#starts[column]!;
@@ -173,7 +179,7 @@ export class RowReader {
       const state = this.#bounded(buffer, "tracestate");
       if (state) entries.push(["tracestate", state]);
     }
-    // What the headers say themselves wins. By entries, since one may be called __proto__.
+    // Stored headers win. Built from entries, since a header can be named __proto__.
     return entries.length === 0 ? own : Object.fromEntries([...entries, ...Object.entries(own)]);
   }
 
@@ -182,14 +188,14 @@ export class RowReader {
     if (!this.#isComplete) {
       const { id: idName, payload: payloadName, type: typeName } = this.#parts;
       const { schema, table } = this.#relation;
-      const reason = `A row of ${schema}.${table} came without one of ${idName}, ${typeName}, ${payloadName}: the table or its publication was changed`;
+      const reason = `A row of ${schema}.${table} lacks one of ${idName}, ${typeName}, ${payloadName}: the table or its publication was changed`;
       return { code: "EVENT_UNREADABLE", reason };
     }
     if (id === null) return { code: "EVENT_UNREADABLE", reason: "The row has no id" };
     if (type === "") return { code: "EVENT_UNREADABLE", reason: `Row ${id} has no event type` };
     if (payload.length <= payloadBytesMax) return null;
     const kept = payload.length > KEPT_BYTES_MAX ? "; only the table still has it" : "";
-    const reason = `Row ${id}: the payload has ${payload.length} bytes, more than the ${payloadBytesMax} that are allowed${kept}`;
+    const reason = `Row ${id}: the payload has ${payload.length} bytes, the limit is ${payloadBytesMax}${kept}`;
     return { code: "EVENT_TOO_LARGE", reason };
   }
 }

@@ -5,31 +5,32 @@ import type { Database } from "../../../postgres/pool.ts";
 import { glance, transaction } from "../../../postgres/transaction.ts";
 import { parseLsn } from "./lsn.ts";
 
-/** A replication slot as the server sees it. */
+/** A replication slot as the server reports it. */
 export interface SlotHealth {
-  /** What the server keeps on its disk for it; null when it keeps nothing any more. */
+  /** The log that the server keeps on disk for the slot; null when it keeps none any more. */
   readonly retainedBytes: number | null;
   /** `reserved`, `extended`, `unreserved` or `lost`. */
   readonly walStatus: string | null;
-  /** How much may still be written before the slot is lost; null without a limit. */
+  /** How much can still be written before the slot is lost; null without a limit. */
   readonly safeBytes: number | null;
   readonly active: boolean;
   readonly activePid: number | null;
   readonly confirmedLsn: bigint | null;
   readonly plugin: string;
   readonly database: string;
-  /** Whether standbys keep a copy of it; null where the server cannot. */
+  /** Whether standbys keep a copy of the slot; null where the server cannot. */
   readonly isFailover: boolean | null;
   /** The end of what the server has written and flushed. */
   readonly currentLsn: bigint;
-  /** The line of the server's history. */
+  /** The server's current timeline. */
   readonly timeline: number;
 }
 
+/** The prefix of the relay's own slots and publications. */
 export const SLOT_PREFIX = "outbox_relay_";
 const READABLE_MAX = 24;
 
-/** A name for a slot or publication out of any words: readable, and different for different words. */
+/** A name for a slot or publication: readable, and different for different words. */
 export function derivedName(readable: string, ...words: readonly string[]): string {
   const plain = readable
     .toLowerCase()
@@ -40,7 +41,10 @@ export function derivedName(readable: string, ...words: readonly string[]): stri
   return `${SLOT_PREFIX}${plain === "" ? "" : `${plain}_`}${hash}`;
 }
 
-/** Slots of all databases of a server share their names: hence the database's own number, and the relay's identity in it. */
+/**
+ * The name of a pipeline's slot. All databases of a server share their slot names, so the name includes the database's
+ * oid and the relay's identity in it.
+ */
 export async function slotName(database: Database, pipeline: string): Promise<string> {
   const context = database.errorContext("naming the replication slot");
   const [row] = await glance(
@@ -54,10 +58,10 @@ export async function slotName(database: Database, pipeline: string): Promise<st
   return derivedName(pipeline, row[0] ?? "", row[1] ?? "", database.relaySchema, pipeline);
 }
 
-/** Null when there is no such slot. */
+/** Returns null when there is no such slot. */
 export async function slotHealth(database: Database, slot: string): Promise<SlotHealth | null> {
-  const context = database.errorContext(`looking at the replication slot ${slot}`);
-  // By JSON where a column is not there in all versions.
+  const context = database.errorContext(`reading the replication slot ${slot}`);
+  // Through JSON where older versions lack a column.
   const [row] = await glance(
     database.pool,
     context,
@@ -84,26 +88,26 @@ export async function slotHealth(database: Database, slot: string): Promise<Slot
   };
 }
 
-/** Throws SLOT_LOST when the slot cannot be read on. */
+/** Throws SLOT_LOST when the slot cannot be read any more. */
 export async function requireSlot(database: Database, slot: string): Promise<SlotHealth> {
   const health = await slotHealth(database, slot);
-  if (health === null)
-    throw new RelayError("SLOT_LOST", `The replication slot ${slot} is not there: somebody dropped it`);
+  if (health === null) throw new RelayError("SLOT_LOST", `The replication slot ${slot} does not exist: it was dropped`);
   if (health.walStatus === "lost" || health.confirmedLsn === null) throw lostSlot(slot);
   return health;
 }
 
+/** The error for a slot whose log the server has removed. */
 export function lostSlot(slot: string, cause?: unknown): RelayError {
-  const what = `The replication slot ${slot} is lost: it lay behind by more than max_slot_wal_keep_size, or the server was changed`;
+  const what = `The replication slot ${slot} is lost: it lagged by more than max_slot_wal_keep_size, or the server was replaced`;
   return new RelayError("SLOT_LOST", what, { cause });
 }
 
-/** Of the connections that read slots, so that a relay knows those of its own kind. */
+/** Marks the connections that read slots, so that a relay recognizes its own kind. */
 export const READER_SUFFIX = " wal";
 
 /**
- * Ends a reader of the relay's own kind: whoever reads now has the lane, and the former owner may hang, or be behind a
- * network that is gone. Readers of others are left alone.
+ * Disconnects a former reader of the relay's own kind: the caller owns the lane now, and the former owner may hang or
+ * be behind a broken network. Other readers are left alone.
  */
 export async function freeSlot(database: Database, slot: string): Promise<void> {
   const context = database.errorContext(`freeing the replication slot ${slot}`);
@@ -118,6 +122,7 @@ export async function freeSlot(database: Database, slot: string): Promise<void> 
   );
 }
 
+/** Drops the slot; the server then removes the log that it kept. */
 export async function dropSlot(database: Database, slot: string): Promise<void> {
   const settings = slotSettings(database, `dropping the replication slot ${slot}`);
   await transaction(database.pool, settings, (session) =>

@@ -1,14 +1,14 @@
 import { eventBytes } from "../../../core/event-size.ts";
 import type { LogRow } from "../log/log-kind.ts";
-import type { WalSegment } from "./wal-place.ts";
+import type { WalSegment } from "./wal-position.ts";
 
-/** What may wait here unread; beyond it nothing more is taken from the socket. */
+/** Limits of unread rows; beyond them the relay reads nothing more from the socket. */
 const ROWS_MAX = 4_000;
 const BYTES_MAX = 4 * 1024 * 1024;
-/** What a row weighs besides its event. */
+/** Memory of a row besides its event. */
 const ROW_BYTES = 400;
 
-/** Rows that have arrived and were not asked for yet, in order. */
+/** Rows that have arrived and were not requested yet, in order. */
 export class WalBuffer {
   #rows: LogRow<WalSegment>[] = [];
   #first = 0;
@@ -22,7 +22,7 @@ export class WalBuffer {
     return this.length >= ROWS_MAX || this.#bytes >= BYTES_MAX;
   }
 
-  /** So far below full that reading on pays. */
+  /** Half empty: it pays to read on. */
   get hasRoom(): boolean {
     return this.length <= ROWS_MAX / 2 && this.#bytes <= BYTES_MAX / 2;
   }
@@ -36,7 +36,7 @@ export class WalBuffer {
     this.#bytes += eventBytes(row.event) + ROW_BYTES;
   }
 
-  /** At most `rows`, and no more after `bytes` are reached. */
+  /** At most `rows`, and no more once `bytes` is reached. */
   take(rows: number, bytes: number): readonly LogRow<WalSegment>[] {
     const start = this.#first;
     let end = start;
@@ -48,7 +48,7 @@ export class WalBuffer {
     const taken = this.#rows.slice(start, end);
     this.#first = end;
     this.#bytes -= size + ROW_BYTES * taken.length;
-    // Cut off now and then: what was taken must not be kept alive from here, nor moved with every page.
+    // Cut from time to time: the buffer must neither keep returned rows alive nor move its content with every page.
     if (this.#first * 2 >= this.#rows.length) {
       this.#rows = this.#rows.slice(this.#first);
       this.#first = 0;

@@ -15,17 +15,17 @@ import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
 import type { LogRow } from "../log/log-kind.ts";
 import { logSource } from "../log/log-source.ts";
-import { OwedRows } from "../log/owed-rows.ts";
+import { SettledAhead } from "../log/settled-ahead.ts";
 import { slotName } from "./slot.ts";
 import { walKind } from "./wal-kind.ts";
-import { orderOf, readPlace, type WalSegment } from "./wal-place.ts";
+import { orderOf, readPosition, type WalSegment } from "./wal-position.ts";
 
 /** The log comes in one line, and so it is read by one. */
 const SEVERAL_LANES =
-  /number of lanes|fresh lane|lanes split|A17 a pause|a lane that nobody owns|lanes that were asked for|wins each|slots of its own/;
+  /number of lanes|a new lane|lanes split|sees a pause|a lane without an owner|requested lanes|wins each|has its own slots/;
 
-/** What the log forgets must stay with the event; and only who reads knows what there is, or that nobody takes it. */
-const OTHERWISE = /without its payload|D6 |backlog of an empty table|backlog of a pipeline/;
+/** What the log forgets must stay with the event; and only the reader knows what exists, or that no pipeline reads it. */
+const OTHERWISE = /without its payload|D6 types|D6 of several|backlog of an empty table|backlog of a pipeline/;
 
 /** Pipelines of the contract. Their slots are made with the table: the cases write before anybody reads. */
 const PIPELINES = ["contract", "another", "x", "y", "narrow", "wide"];
@@ -142,8 +142,8 @@ function subjectOf(
     );
     for (const { pipeline, position } of lanes.rows) {
       const noted = await texts(`select event_id as id from ${own.passed} where pipeline = '${pipeline}'`);
-      const written = position === null ? null : readPlace(position);
-      const isAhead = new OwedRows({ orderOf }, written?.ahead ?? []);
+      const written = position === null ? null : readPosition(position);
+      const isAhead = new SettledAhead({ orderOf }, written?.ahead ?? []);
       const takes = typeMatcher(filters.get(pipeline) ?? null);
       for (const row of rows) {
         const { lsn } = row.segment;

@@ -63,7 +63,7 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(await log.backlog(request(head), 100), { pending: 0, isEstimate: false, oldestAgeMs: null });
     });
 
-    test("D9 a publication of somebody else may send updates, deletes, truncates, types, origins and other tables", async () => {
+    test("D9 an existing publication may send updates, deletes, truncates, types, origins and other tables", async () => {
       await using stage = await openStage(
         server,
         `${PLAIN}, extra stage_mood, num stage_domain`.replace(/stage_/g, `s${version}_`),
@@ -93,7 +93,7 @@ for (const version of [15, 18] as const) {
       await stage.admin.query(`select pg_replication_origin_session_reset(); drop table elsewhere`);
     });
 
-    test("H1 a publication that leaves rows or needed columns out is refused, with the statement that mends it", async () => {
+    test("H1 a publication that leaves rows or needed columns out is refused, with the statement that fixes it", async () => {
       await using stage = await openStage(server);
       const name = `limited ${stage.slot}`;
       const quoted = pg.escapeIdentifier(name);
@@ -199,7 +199,7 @@ for (const version of [15, 18] as const) {
     test("D9 the function that the recipe shows writes events without a table", async () => {
       await using stage = await openStage(server);
       const recipe = readFileSync(join(import.meta.dirname, "../../../../docs/recipes/wal.md"), "utf8");
-      const statement = /```sql\n(create function[\s\S]*?)```/.exec(recipe)?.[1] ?? "";
+      const statement = /^(create function[\s\S]*?)```/m.exec(recipe)?.[1] ?? "";
       await stage.admin.query(`create schema if not exists shop; ${statement}`);
       const { log, place } = await stage.begin({ table: null, messages: { prefix: "shop" } });
       const { rows } = await stage.admin.query(
@@ -211,7 +211,7 @@ for (const version of [15, 18] as const) {
       assert.equal(row?.event.payload.toString(), '{"a": 1,\n "b": "ä"}');
     });
 
-    test("F4 D9 a reading goes on in the middle of a transaction, and knows what was settled ahead", async () => {
+    test("F4 D9 a reading resumes in the middle of a transaction, and knows what was settled ahead", async () => {
       await using stage = await openStage(server);
       const { log, place } = await stage.begin();
       await stage.write(1, 100);
@@ -273,7 +273,7 @@ for (const version of [15, 18] as const) {
       await setting("wal_sender_timeout", "60s");
     });
 
-    test("D9 a pipeline shows its own events, and tells which types nobody takes", async () => {
+    test("D9 a pipeline shows its own events, and reports which types have no route", async () => {
       await using stage = await openStage(server);
       const types = [
         { pattern: "T", mine: true },
@@ -285,7 +285,7 @@ for (const version of [15, 18] as const) {
       );
       const { rows } = await readOn(log, place);
       assert.deepEqual(ids(rows), ["2", "5"]);
-      assert.deepEqual(await log.untaken([types, [{ pattern: "V", mine: true }]]), [{ type: "U", count: 2 }]);
+      assert.deepEqual(await log.unrouted([types, [{ pattern: "V", mine: true }]]), [{ type: "U", count: 2 }]);
     });
   });
 }

@@ -2,53 +2,61 @@ import { isRelayError, RelayError } from "../../../core/errors.ts";
 import { typeMatcher } from "../../../core/type-filter.ts";
 import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
 import { glance } from "../../../postgres/transaction.ts";
-import type { Checkpoint, LogBacklog, LogKind, LogPass, LogPlace, PassRequest } from "../log/log-kind.ts";
-import { GivenRows } from "./given-rows.ts";
+import type { Checkpoint, LogBacklog, LogKind, LogPass, LogPosition, PassRequest } from "../log/log-kind.ts";
 import { parseLsn, printLsn } from "./lsn.ts";
 import { requirePublication } from "./publication.ts";
-import { identify, type PresentPlace, placeOn, replicationError, startReplication } from "./replication.ts";
+import { type CurrentPosition, identify, positionOn, replicationError, startReplication } from "./replication.ts";
 import { ReplicationLink } from "./replication-link.ts";
+import { ReturnedRows } from "./returned-rows.ts";
 import { requireSlot } from "./slot.ts";
-import { Untaken } from "./untaken.ts";
+import { UnroutedEvents } from "./unrouted-events.ts";
 import { CONFIRM_AFTER_MS, type WalOptions } from "./wal-options.ts";
 import { EMPTY_PASS, WalPass } from "./wal-pass.ts";
-import { isSamePlace, orderOf, readPlace, type WalPlace, type WalSegment, writePlace } from "./wal-place.ts";
-import { firstPlace, setUp, type WalSetup, wantedPublication } from "./wal-setup.ts";
+import {
+  isSamePosition,
+  orderOf,
+  readPosition,
+  type WalPosition,
+  type WalSegment,
+  writePosition,
+} from "./wal-position.ts";
+import { firstPosition, setUp, type WalSetup, wantedPublication } from "./wal-setup.ts";
 import { WalStream } from "./wal-stream.ts";
 
-/** The checkpoint follows an idle log once it is so much behind: each write of it makes the log longer by itself. */
+/** The checkpoint follows an idle log once it lags by this much: each write of it makes the log itself longer. */
 const IDLE_BYTES_MAX = 1024n * 1024n;
-/** How often slot and publication are looked at while nothing comes: a dropped table or slot is as quiet as an idle one. */
+/** How often slot and publication are checked while nothing arrives: a dropped table or slot looks like an idle one. */
 const GUARD_MS = 10_000;
-/** The lane may be somebody else's by now, who waits for the slot. */
+/** After this long without a request the slot is released: the lane's new owner may be waiting for it. */
 const IDLE_MAX_MS = 60_000;
 
+/** Opens the server's write-ahead log as a source of events. */
 export function walKind(options: WalOptions): WalKind {
   return new WalKind(options);
 }
 
 /**
- * The server's write-ahead log, read through a slot by the plugin pgoutput. One connection stays open from pass to
- * pass; the server forgets only what `settled` has named.
+ * The server's write-ahead log, read through a slot with the plugin pgoutput. One connection stays open from pass to
+ * pass. The server removes only what `settled` has confirmed.
  */
 export class WalKind implements LogKind<WalSegment> {
   readonly lanesMax = 1;
   readonly readsInOrder = true;
   readonly #options: WalOptions;
   readonly #takes: (event: ClaimedEvent) => boolean;
-  readonly #untaken = new Untaken();
-  readonly #given = new GivenRows();
+  readonly #unrouted = new UnroutedEvents();
+  readonly #given = new ReturnedRows();
   readonly #watchers = new Set<() => void>();
   #setup: WalSetup | null = null;
   #stream: WalStream | null = null;
   #guardedAtMs = Number.NEGATIVE_INFINITY;
-  /** A reading ended at a row without one of its columns; the next look at the table tells whether it is back. */
+  /** A pass ended at a row that lacked a column; the next look at the table shows whether the column is back. */
   #missedColumns = false;
   #isClosed = false;
 
   constructor(options: WalOptions) {
     if (options.table === null && options.messages === null) {
-      throw new RelayError("CONFIG_INVALID", "A write-ahead log wants a table, a prefix of messages, or both");
+      throw new RelayError("CONFIG_INVALID", "A write-ahead log source needs a table, a message prefix, or both");
     }
     this.#options = options;
     this.#takes = typeMatcher(options.spec.types);
@@ -60,24 +68,24 @@ export class WalKind implements LogKind<WalSegment> {
     this.#missedColumns = false;
   }
 
-  /** Of the slot; null before `prepare`. */
+  /** The slot's name; null before `prepare`. */
   get slot(): string | null {
     return this.#setup?.slot ?? null;
   }
 
   async start(): Promise<string> {
-    return await firstPlace(this.#options, this.#prepared());
+    return await firstPosition(this.#options, this.#prepared());
   }
 
-  encode(place: WalPlace, ahead: readonly WalPlace[]): string {
-    return writePlace(this.#prepared().server.system, place, ahead);
+  encode(place: WalPosition, ahead: readonly WalPosition[]): string {
+    return writePosition(this.#prepared().server.system, place, ahead);
   }
 
   async decode(checkpoint: string): Promise<Checkpoint<WalSegment>> {
-    const written = readPlace(checkpoint);
-    const { place, switchLsn } = await this.#presentPlace(null, written.place, written.system);
-    // What was read beyond the point of a promotion never happened: other rows stand at those places now.
-    const isPast = ({ segment }: WalPlace) => switchLsn === null || segment.lsn < switchLsn;
+    const written = readPosition(checkpoint);
+    const { place, switchLsn } = await this.#currentPosition(null, written.place, written.system);
+    // Rows read beyond the point of a promotion never happened: those positions hold other rows now.
+    const isPast = ({ segment }: WalPosition) => switchLsn === null || segment.lsn < switchLsn;
     return { place, ahead: written.ahead.filter(isPast) };
   }
 
@@ -85,7 +93,7 @@ export class WalKind implements LogKind<WalSegment> {
     const head = heads.get(0);
     if (head === undefined) return EMPTY_PASS;
     const stream = this.#stream;
-    if (stream === null || stream.failure !== null || !isSamePlace(stream.given, head)) {
+    if (stream === null || stream.failure !== null || !isSamePosition(stream.given, head)) {
       await this.rest();
       this.#given.rewind(head);
       this.#stream = await this.#connect(head);
@@ -124,29 +132,29 @@ export class WalKind implements LogKind<WalSegment> {
     };
   }
 
-  untaken(
+  unrouted(
     rules: readonly (readonly TypeRule[])[],
   ): Promise<readonly { readonly type: string; readonly count: number }[]> {
-    return Promise.resolve(this.#untaken.count(rules));
+    return Promise.resolve(this.#unrouted.count(rules));
   }
 
-  orderOf({ mark, segment }: LogPlace<WalSegment>): bigint {
+  orderOf({ mark, segment }: LogPosition<WalSegment>): bigint {
     return orderOf({ mark, segment });
   }
 
-  settled(places: readonly WalPlace[]): void {
+  settled(places: readonly WalPosition[]): void {
     for (const place of places) {
       this.#given.forget(place);
       this.#stream?.settle(place.segment);
     }
   }
 
-  /** A slot forgets by itself what is settled; rows of the table are its owner's. */
+  /** The server itself removes settled parts of the log; the application owns the rows of the table. */
   prune(): Promise<number> {
     return Promise.resolve(0);
   }
 
-  /** Calls back when rows have come in. */
+  /** Calls back when rows have arrived. */
   readonly watch = (onNews: () => void) => {
     this.#watchers.add(onNews);
     return () => {
@@ -154,7 +162,7 @@ export class WalKind implements LogKind<WalSegment> {
     };
   };
 
-  /** Lets the slot go, so that another instance can read it; the next pass takes it again. */
+  /** Releases the slot, so that another instance can read it; the next pass takes it again. */
   async rest(): Promise<void> {
     const stream = this.#stream;
     this.#stream = null;
@@ -167,14 +175,14 @@ export class WalKind implements LogKind<WalSegment> {
   }
 
   #prepared(): WalSetup {
-    if (this.#setup === null) throw new RelayError("LOG_LOST", "The write-ahead log was not looked at yet");
+    if (this.#setup === null) throw new RelayError("LOG_LOST", "The write-ahead log has not been prepared");
     return this.#setup;
   }
 
-  async #connect(head: WalPlace): Promise<WalStream> {
+  async #connect(head: WalPosition): Promise<WalStream> {
     const { database, messages } = this.#options;
     const { content, publication, slot } = this.#prepared();
-    // Once: the next time that a column is gone, the reading has to stop again.
+    // Only once: the next time that a column is gone, the reading must stop again.
     if (content.table?.readsFormerNames) {
       this.#setup = {
         ...this.#prepared(),
@@ -188,13 +196,13 @@ export class WalKind implements LogKind<WalSegment> {
       const [settings] = await link.rows(
         "select setting from pg_catalog.pg_settings where name = 'wal_sender_timeout'",
       );
-      const { place: from } = await this.#presentPlace(link, head, null);
+      const { place: from } = await this.#currentPosition(link, head, null);
       stream = new WalStream(link, {
         content,
         from,
         given: head,
         takes: this.#takes,
-        onUntaken: (event) => this.#untaken.note(event),
+        onUnrouted: (event) => this.#unrouted.note(event),
         onNews: () => this.#onNews(),
         senderTimeoutMs: Number(settings?.[0]),
         confirmAfterMs: this.#options.confirmAfterMs ?? CONFIRM_AFTER_MS,
@@ -214,30 +222,34 @@ export class WalKind implements LogKind<WalSegment> {
     }
   }
 
-  /** The place in the server's present history, if the slot still has it. Throws LOG_LOST and SLOT_LOST. */
-  async #presentPlace(link: ReplicationLink | null, place: WalPlace, system: string | null): Promise<PresentPlace> {
+  /** The position in the server's current timeline, if the slot still has it. Throws LOG_LOST and SLOT_LOST. */
+  async #currentPosition(
+    link: ReplicationLink | null,
+    place: WalPosition,
+    system: string | null,
+  ): Promise<CurrentPosition> {
     const { database } = this.#options;
     const { server, slot } = this.#prepared();
     const found = link === null ? server.system : (await identify(link)).system;
     if (found !== (system ?? server.system)) {
-      const what = `The checkpoint ${printLsn(place.segment.lsn)} is of another server (system ${system ?? server.system}, this is ${found})`;
+      const what = `The checkpoint ${printLsn(place.segment.lsn)} belongs to another server (system ${system ?? server.system}, this is ${found})`;
       throw new RelayError("LOG_LOST", what);
     }
     const health = await requireSlot(database, slot);
-    const present = await placeOn(database, place, health.timeline);
+    const present = await positionOn(database, place, health.timeline);
     const { lsn } = present.place.segment;
     if (health.confirmedLsn !== null && health.confirmedLsn > lsn) {
-      const what = `The slot ${slot} begins at ${printLsn(health.confirmedLsn)}, behind the checkpoint ${printLsn(lsn)}: somebody else advanced it, or the checkpoint was set back`;
+      const what = `The slot ${slot} begins at ${printLsn(health.confirmedLsn)}, after the checkpoint ${printLsn(lsn)}: another reader advanced it, or the checkpoint was moved back`;
       throw new RelayError("LOG_LOST", what);
     }
     if (lsn > health.currentLsn) {
-      const what = `The checkpoint ${printLsn(lsn)} lies ahead of the log, which ends at ${printLsn(health.currentLsn)}: the database was set back`;
+      const what = `The checkpoint ${printLsn(lsn)} lies ahead of the log, which ends at ${printLsn(health.currentLsn)}: the database was restored from an older copy`;
       throw new RelayError("LOG_LOST", what);
     }
     return present;
   }
 
-  /** While nothing comes, the reason may be that nothing can come any more. */
+  /** While nothing arrives, checks that the slot and the publication still exist. */
   async #guard(): Promise<void> {
     if (performance.now() - this.#guardedAtMs < GUARD_MS) return;
     const { content, publication, slot } = this.#prepared();
@@ -254,7 +266,7 @@ export class WalKind implements LogKind<WalSegment> {
     const { database } = this.#options;
     const [row] = await glance(
       database.pool,
-      database.errorContext("asking for the end of the log"),
+      database.errorContext("reading the end of the log"),
       database.timeouts.readMs,
       "select pg_catalog.pg_current_wal_flush_lsn(), extract(epoch from pg_catalog.clock_timestamp()) * 1000",
     );

@@ -4,11 +4,11 @@ import { isRelayError } from "../../../core/errors.ts";
 import { typeMatcher } from "../../../core/type-filter.ts";
 import { parseLsn, printLsn } from "./lsn.ts";
 import { readMessageEvent } from "./message-reader.ts";
-import { between, readPlace, type WalPlace, writePlace } from "./wal-place.ts";
+import { between, readPosition, type WalPosition, writePosition } from "./wal-position.ts";
 
 const LIMITS = { payloadBytesMax: 100, headersMax: 2 };
 
-const at = (lsn: string, mark: number): WalPlace => ({
+const at = (lsn: string, mark: number): WalPosition => ({
   segment: { lsn: parseLsn(lsn), timeline: 1, committedAtMs: null },
   mark,
 });
@@ -22,7 +22,7 @@ describe("places in the write-ahead log", () => {
 
   test("F4 D9 a checkpoint knows the rows that were settled ahead of it, and no others", () => {
     const ahead = [at("0/20", 3), at("0/20", 4), at("0/20", 7), at("1/0", 1)];
-    const written = writePlace("77", at("0/20", 1), ahead);
+    const written = writePosition("77", at("0/20", 1), ahead);
     assert.deepEqual(JSON.parse(written).ahead, {
       "0/20": [
         [3, 4],
@@ -30,14 +30,14 @@ describe("places in the write-ahead log", () => {
       ],
       "1/0": [[1, 1]],
     });
-    const again = readPlace(written);
+    const again = readPosition(written);
     assert.deepEqual([again.place, again.system, again.ahead], [at("0/20", 1), "77", ahead]);
   });
 
   test("what is no checkpoint is LOG_LOST", () => {
     for (const text of ["", "[]", "{}", '{"lsn":"0/1"}', '{"lsn":"0/1","index":-1,"timeline":1,"system":"1"}']) {
       assert.throws(
-        () => readPlace(text),
+        () => readPosition(text),
         (error) => isRelayError(error, "LOG_LOST"),
       );
     }

@@ -1,5 +1,5 @@
 import type { LogPage, LogPass, LogRow } from "../log/log-kind.ts";
-import type { WalSegment } from "./wal-place.ts";
+import type { WalSegment } from "./wal-position.ts";
 import type { WalStream } from "./wal-stream.ts";
 
 interface PassHost {
@@ -8,7 +8,7 @@ interface PassHost {
   errorOf(failure: unknown): Error;
 }
 
-/** A server that decodes much which is not for us takes its time; the next pass goes on from there. */
+/** How long a page waits for a server that decodes many changes of other tables; the next pass continues from there. */
 const CATCH_UP_MS = 500;
 
 const NOTHING: LogPage<WalSegment> = { rows: [], heads: new Map(), isEnd: true };
@@ -20,7 +20,7 @@ export const EMPTY_PASS: LogPass<WalSegment> = {
   end: () => Promise.resolve(),
 };
 
-/** From where the stream stands to what is the end of the log when its buffer is first found empty. */
+/** Reads from the stream's position to the end of the log as it is when the buffer is first empty. */
 export class WalPass implements LogPass<WalSegment> {
   readonly #stream: WalStream;
   readonly #host: PassHost;
@@ -38,9 +38,9 @@ export class WalPass implements LogPass<WalSegment> {
       this.#targetLsn ??= await this.#host.currentLsn();
       await this.#stream.settleDown(this.#targetLsn, CATCH_UP_MS);
     }
-    // Meanwhile the lane may have left.
+    // The lane may have left meanwhile.
     if (this.#isOver) return NOTHING;
-    // What has arrived is good; only then it matters that nothing more will.
+    // Rows that have arrived are valid, so return them before the failure.
     if (this.#stream.buffered === 0 && this.#stream.failure !== null) throw this.#host.errorOf(this.#stream.failure);
     const page = this.#stream.take(rows, bytes);
     this.#host.onGiven(page.rows);

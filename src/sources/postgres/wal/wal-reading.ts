@@ -7,12 +7,12 @@ import { printLsn } from "./lsn.ts";
 import { readMessageEvent } from "./message-reader.ts";
 import type { ChangeSink, LogicalMessage, Relation } from "./pgoutput.ts";
 import { type EventLimits, RowReader } from "./row-reader.ts";
-import { between, type WalPlace, type WalSegment } from "./wal-place.ts";
+import { between, type WalPosition, type WalSegment } from "./wal-position.ts";
 
-/** What of the log becomes events. */
+/** Which parts of the log become events. */
 export interface WalContent {
   readonly table: WalTable | null;
-  /** Of the messages that count; null where none does. */
+  /** The prefix of the messages that are events; null for none. */
   readonly prefix: string | null;
   readonly limits: EventLimits;
 }
@@ -22,31 +22,31 @@ interface WalTable {
   readonly parts: EventParts;
   /** All columns that the log shows, as the table has them now. */
   readonly columns: Relation["columns"];
-  /** True: rows of a time at which a column had another name are read, because it has its name again. */
+  /** True: read rows from a time when a column had another name, because it has its old name again. */
   readonly readsFormerNames: boolean;
 }
 
 /**
- * Turns changes into rows, from a place on: what lies before it was read earlier and comes again because the server
- * only forgets whole transactions. Every row and message of a transaction counts, whoever it is for, so that the same
- * row always has the same number.
+ * Turns changes into rows, beginning at a position. Changes before it were read earlier; they appear again because the
+ * server sends whole transactions. Every row and message of a transaction is counted, whatever its table, so that the
+ * same row always has the same number.
  */
 export class WalReading implements ChangeSink {
   readonly #content: WalContent;
-  readonly #from: WalPlace;
+  readonly #from: WalPosition;
   readonly #onRow: (row: LogRow<WalSegment>) => void;
-  /** Of the tables that count; an error stands for one whose rows cannot be read as events any more. */
+  /** The readers of our tables; an error stands for a table whose rows can no longer be read as events. */
   readonly #readers = new Map<number, RowReader | RelayError>();
   #readsFormerNames: boolean;
-  /** The transaction that is being read; null between two. */
+  /** The current transaction; null between two. */
   #segment: WalSegment | null = null;
   #index = 0;
-  /** Rows of this transaction up to here lie before the place. */
+  /** Rows of this transaction up to this number lie before the start position. */
   #skippedTo = 0;
-  /** Everything before it has arrived, between transactions. */
+  /** Everything before it has arrived; always between transactions. */
   #endLsn: bigint;
 
-  constructor(content: WalContent, from: WalPlace, onRow: (row: LogRow<WalSegment>) => void) {
+  constructor(content: WalContent, from: WalPosition, onRow: (row: LogRow<WalSegment>) => void) {
     this.#content = content;
     this.#from = from;
     this.#endLsn = from.segment.lsn;
@@ -58,14 +58,14 @@ export class WalReading implements ChangeSink {
     return this.#endLsn;
   }
 
-  /** Where the reading stands when nothing that was read waits. */
-  get head(): WalPlace {
+  /** The position after everything that was read. */
+  get head(): WalPosition {
     if (this.#segment !== null && this.#index > this.#skippedTo) return { segment: this.#segment, mark: this.#index };
     const { lsn, timeline } = this.#from.segment;
     return this.#endLsn > lsn ? between(this.#endLsn, timeline) : this.#from;
   }
 
-  /** Inside a transaction it says nothing: the rest of that one is still to come. */
+  /** Ignored inside a transaction: the rest of it has yet to arrive. */
   reached(endLsn: bigint): void {
     if (this.#segment === null && endLsn > this.#endLsn) this.#endLsn = endLsn;
   }
@@ -91,7 +91,7 @@ export class WalReading implements ChangeSink {
     else this.#readers.delete(relation.id);
   }
 
-  /** Throws COLUMN_MISSING before a row that came without a column, and stands before it. */
+  /** Throws COLUMN_MISSING at a row that lacks a column, and stays before that row. */
   insert(relationId: number, buffer: Buffer, at: number): void {
     const isPassed = this.#index < this.#skippedTo;
     const reader = isPassed ? undefined : this.#readers.get(relationId);
@@ -111,13 +111,16 @@ export class WalReading implements ChangeSink {
     if (this.#readsFormerNames && isSameForm(relation.columns, table.columns)) {
       return new RowReader({ ...relation, columns: table.columns }, table.parts, limits);
     }
-    const what = `A row of ${displayTable(table.name)} came without ${missing.join(", ")}; it has ${names.join(", ")}`;
-    const why = "The column was renamed or dropped, or the publication has a list of columns without it";
-    return new RelayError("COLUMN_MISSING", `${what}. ${why}. Nothing is passed over: the reading goes on there`);
+    const what = `A row of ${displayTable(table.name)} lacks ${missing.join(", ")}; it has ${names.join(", ")}`;
+    const why = "The column was renamed or dropped, or the publication has a column list without it";
+    return new RelayError(
+      "COLUMN_MISSING",
+      `${what}. ${why}. No row is skipped: the reading continues there once this is fixed`,
+    );
   }
 
   message(message: LogicalMessage): void {
-    // Written outside of a transaction it is one by itself: it comes between the others.
+    // A message written outside a transaction is a transaction by itself and appears between the others.
     const isAlone = this.#segment === null;
     if (isAlone) this.begin(message.lsn, null);
     this.#index += 1;
@@ -134,7 +137,7 @@ export class WalReading implements ChangeSink {
   }
 }
 
-/** The same columns in the same order, whatever they were called: a rename moves none. */
+/** The same column types in the same order, whatever the names: a rename moves no column. */
 function isSameForm(then: Relation["columns"], now: Relation["columns"]): boolean {
   return then.length === now.length && then.every(({ typeOid }, at) => typeOid === now[at]?.typeOid);
 }

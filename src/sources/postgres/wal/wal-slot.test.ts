@@ -41,10 +41,10 @@ for (const version of [15, 18] as const) {
       await until("the idle log is confirmed", async () => (await confirmed()) === idle.head.segment.lsn);
       assert.equal(await log.probe(request(idle.head)), false);
       await log.rest();
-      await assert.rejects(log.open(request(place)), codeIs("LOG_LOST", "behind the checkpoint"));
+      await assert.rejects(log.open(request(place)), codeIs("LOG_LOST", "after the checkpoint"));
     });
 
-    test("D9 the reading goes on after an immediate restart of the server, with nothing lost and nothing twice", async () => {
+    test("D9 the reading resumes after an immediate restart of the server, with nothing lost and nothing twice", async () => {
       await using stage = await openStage(server);
       const { log, place } = await stage.begin();
       await stage.write(1, 5);
@@ -57,7 +57,7 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(ids([...before.rows, ...after.rows]), numbers(1, 7));
     });
 
-    test("D9 the new owner of a lane takes the slot from the former one; a reader of somebody else is left alone", async () => {
+    test("D9 the new owner of a lane takes the slot from the former one; other readers are left alone", async () => {
       await using stage = await openStage(server);
       const { log, place } = await stage.begin({ publication: stage.slot });
       await stage.write(1, 1);
@@ -81,7 +81,7 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(ids((await readOn(log, place)).rows), ["1"]);
     });
 
-    test("D9 F2 a slot that somebody dropped is lost, never made anew in silence; a reset begins with a new one", async () => {
+    test("D9 F2 a dropped slot is lost, never silently recreated; a reset begins with a new one", async () => {
       await using stage = await openStage(server);
       const { log, place } = await stage.begin();
       await stage.write(1, 1);
@@ -118,7 +118,7 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(ids((await readOn(again.log, again.place)).rows), ["2"]);
     });
 
-    test("D9 a table that was dropped, or lost its publication, is told; what it had before still comes", async () => {
+    test("D9 a table that was dropped, or lost its publication, is reported; earlier rows still arrive", async () => {
       await using stage = await openStage(server);
       const { log, place } = await stage.begin();
       await stage.write(1, 2);
@@ -165,7 +165,7 @@ for (const version of [15, 18] as const) {
       }
     });
 
-    test("D9 a role without the rights is told the statements that grant them", async () => {
+    test("D9 a role without the rights gets an error with the statements that grant them", async () => {
       await using stage = await openStage(server);
       const role = `r_${stage.slot}`;
       await stage.admin.query(`create role ${role} login`);
@@ -191,7 +191,7 @@ for (const version of [15, 18] as const) {
   });
 }
 
-test("D9 a server whose wal_level is too low is told what to do", async () => {
+test("D9 a wal_level that is too low is refused with what to do", async () => {
   await using server = await startPostgres({ version: 18, flags: ["-c", "wal_level=replica"] });
   await using stage = await openStage(server);
   await assert.rejects(stage.begin(), codeIs("DATABASE_REFUSED", "alter system set wal_level"));

@@ -3,36 +3,36 @@ import type { LogRow } from "../log/log-kind.ts";
 import { readChange } from "./pgoutput.ts";
 import type { LinkListener, ReplicationLink } from "./replication-link.ts";
 import { WalBuffer } from "./wal-buffer.ts";
-import type { WalPlace, WalSegment } from "./wal-place.ts";
+import type { WalPosition, WalSegment } from "./wal-position.ts";
 import { type WalContent, WalReading } from "./wal-reading.ts";
 
 interface StreamOptions {
   readonly content: WalContent;
-  readonly from: WalPlace;
-  /** The same place as the caller knows it, who may not have heard of a promotion. */
-  readonly given: WalPlace;
+  readonly from: WalPosition;
+  /** The same position as the caller knows it, possibly on a timeline before a promotion. */
+  readonly given: WalPosition;
   readonly takes: (event: ClaimedEvent) => boolean;
-  readonly onUntaken: (event: ClaimedEvent) => void;
+  readonly onUnrouted: (event: ClaimedEvent) => void;
   /** Rows arrived where there were none. */
   readonly onNews: () => void;
-  /** After so long without a word the server gives the reader up; 0: never. */
+  /** After this long without a status update the server disconnects the reader; 0: never. */
   readonly senderTimeoutMs: number;
-  /** How long a settled place is kept back before the server may forget what lies before it. */
+  /** How long a settled position is withheld before the server can remove what lies before it. */
   readonly confirmAfterMs: number;
-  /** After so long without a question nobody reads any more, and the slot is let go. */
+  /** After this long without a request the reader counts as gone, and the slot is released. */
   readonly idleMaxMs: number;
 }
 
 const TICK_MS = 1_000;
-const TELL_EVERY_MS = 10_000;
-/** How long a server is waited for before it is asked how far it came. */
+const STATUS_EVERY_MS = 10_000;
+/** How long to wait for a server before it is asked for its position. */
 const ASK_AFTER_MS = 10;
-/** A server that was asked and says nothing for so long is gone, whatever the socket thinks. */
-const SILENCE_MAX_MS = 30_000;
+/** A server that was asked and sends nothing for this long is gone, whatever the socket reports. */
+const RECEIVE_TIMEOUT_MS = 30_000;
 
 /**
- * The log as it comes in, with a buffer in front. When that is full, nothing more is taken from the socket, and the
- * server waits; it is told that somebody is here all the same.
+ * The incoming log with a buffer. When the buffer is full, the relay reads nothing more from the socket and the server
+ * waits; status updates continue, so that the server does not disconnect the reader.
  */
 export class WalStream implements LinkListener {
   readonly #link: ReplicationLink;
@@ -42,13 +42,13 @@ export class WalStream implements LinkListener {
   readonly #settled: { readonly lsn: bigint; readonly atMs: number }[] = [];
   readonly #tick: NodeJS.Timeout;
   #settledLsn: bigint;
-  /** Where the last page that was given out ended. */
-  #given: WalPlace;
+  /** Where the last returned page ended. */
+  #given: WalPosition;
   #confirmedLsn = 0n;
   #isPaused = false;
   #failure: unknown = null;
   #wake: (() => void) | null = null;
-  #toldAtMs = 0;
+  #statusSentAtMs = 0;
   #heardAtMs = performance.now();
   #askedAtMs = performance.now();
   #rowsSeen = 0;
@@ -65,13 +65,13 @@ export class WalStream implements LinkListener {
     this.#tick = setInterval(() => this.#onTick(), tickMs);
   }
 
-  /** Null while it works. */
+  /** Null while the stream works. */
   get failure(): unknown {
     return this.#failure;
   }
 
   /** Where the next page begins. */
-  get given(): WalPlace {
+  get given(): WalPosition {
     return this.#given;
   }
 
@@ -84,7 +84,7 @@ export class WalStream implements LinkListener {
     return this.#buffer.length;
   }
 
-  /** When the oldest that waits here was committed, by the server's clock. */
+  /** When the oldest buffered row was committed, by the server's clock. */
   get oldestCommitMs(): number | null {
     return this.#buffer.first?.segment.committedAtMs ?? null;
   }
@@ -94,7 +94,7 @@ export class WalStream implements LinkListener {
     return this.#reading.endLsn < this.#targetLsn;
   }
 
-  /** Rows between what has arrived and `currentLsn`, if they lie as densely as those that came. */
+  /** Estimates the rows between what has arrived and `currentLsn`, by the density of those that arrived. */
   estimateUnread(currentLsn: bigint): number {
     const readBytes = Number(this.#reading.endLsn - this.#options.from.segment.lsn);
     const unreadBytes = Number(currentLsn - this.#reading.endLsn);
@@ -102,7 +102,7 @@ export class WalStream implements LinkListener {
     return Math.round((this.#rowsSeen / readBytes) * unreadBytes);
   }
 
-  take(rows: number, bytes: number): { readonly rows: readonly LogRow<WalSegment>[]; readonly head: WalPlace } {
+  take(rows: number, bytes: number): { readonly rows: readonly LogRow<WalSegment>[]; readonly head: WalPosition } {
     this.#askedAtMs = performance.now();
     const taken = this.#buffer.take(rows, bytes);
     const last = taken.at(-1);
@@ -116,12 +116,12 @@ export class WalStream implements LinkListener {
     return { rows: taken, head: this.#given };
   }
 
-  /** Somebody still wants to read, even if there is no room for more. */
+  /** A reader is still there, even if it has no room for more. */
   touch(): void {
     this.#askedAtMs = performance.now();
   }
 
-  /** Waits for rows, or until everything before `targetLsn` has arrived; not for longer than that. */
+  /** Waits for rows, or until everything before `targetLsn` has arrived, at most `timeoutMs`. */
   async settleDown(targetLsn: bigint, timeoutMs: number): Promise<void> {
     this.#targetLsn = targetLsn;
     const startMs = performance.now();
@@ -131,9 +131,9 @@ export class WalStream implements LinkListener {
     while (!isOver()) {
       const nowMs = performance.now();
       if (nowMs >= deadlineMs) return;
-      // A server that has sent everything says so by itself; asking each time would cost more than reading.
+      // A server that has sent everything reports it by itself; asking every time would cost more than reading.
       const isTimeToAsk: boolean = !hasAsked && nowMs - startMs >= ASK_AFTER_MS;
-      if (isTimeToAsk) this.#tell(true);
+      if (isTimeToAsk) this.#sendStatus(true);
       hasAsked ||= isTimeToAsk;
       await this.#news(hasAsked ? deadlineMs - nowMs : ASK_AFTER_MS);
     }
@@ -150,14 +150,14 @@ export class WalStream implements LinkListener {
     this.#wake = null;
   }
 
-  /** Everything before the place is settled for good. */
+  /** Everything before the position is settled for good. */
   settle({ lsn, timeline }: WalSegment): void {
     if (timeline === this.#options.from.segment.timeline && lsn > this.#settledLsn) this.#settledLsn = lsn;
   }
 
   async close(): Promise<void> {
     clearInterval(this.#tick);
-    this.#failure ??= new Error("Connection terminated: the reading was ended here");
+    this.#failure ??= new Error("Connection terminated: the relay closed it");
     this.#wake?.();
     await this.#link.end();
   }
@@ -167,7 +167,7 @@ export class WalStream implements LinkListener {
     try {
       readChange(buffer, at, this.#reading);
     } catch (error) {
-      // Whatever comes behind it is not looked at, and nothing behind it is ever confirmed.
+      // Nothing after the faulty change is read, so nothing after it is ever confirmed.
       this.onFailure(error);
       void this.#link.end();
     }
@@ -176,7 +176,7 @@ export class WalStream implements LinkListener {
   onAlive(endLsn: bigint, wantsReply: boolean): void {
     this.#heardAtMs = performance.now();
     this.#reading.reached(endLsn);
-    if (wantsReply) this.#tell(false);
+    if (wantsReply) this.#sendStatus(false);
     this.#wake?.();
   }
 
@@ -190,9 +190,9 @@ export class WalStream implements LinkListener {
   #onRow(row: LogRow<WalSegment>): void {
     const { event } = row;
     this.#rowsSeen += 1;
-    // What cannot be read belongs to whoever comes by: no rule could find it, and it must not vanish.
+    // Unreadable events belong to every pipeline that meets them: no rule can match them, and they must not disappear.
     if (event.fault?.code !== "EVENT_UNREADABLE" && !this.#options.takes(event)) {
-      this.#options.onUntaken(event);
+      this.#options.onUnrouted(event);
       return;
     }
     this.#buffer.add(row);
@@ -211,21 +211,21 @@ export class WalStream implements LinkListener {
     const hasMoved = this.#advance(nowMs);
     const { idleMaxMs, senderTimeoutMs } = this.#options;
     if (nowMs - this.#askedAtMs > idleMaxMs) {
-      this.onFailure(new Error("Connection terminated: nobody asked for rows any more"));
+      this.onFailure(new Error(`Connection terminated: no reader requested rows for ${idleMaxMs} ms`));
       void this.#link.end();
       return;
     }
-    const everyMs = senderTimeoutMs > 0 ? Math.min(TELL_EVERY_MS, senderTimeoutMs / 4) : TELL_EVERY_MS;
+    const everyMs = senderTimeoutMs > 0 ? Math.min(STATUS_EVERY_MS, senderTimeoutMs / 4) : STATUS_EVERY_MS;
     const silentMs = this.#isPaused ? 0 : nowMs - this.#heardAtMs;
-    if (silentMs > SILENCE_MAX_MS) {
-      this.onFailure(new Error(`Connection terminated: the server was silent for ${SILENCE_MAX_MS} ms`));
+    if (silentMs > RECEIVE_TIMEOUT_MS) {
+      this.onFailure(new Error(`Connection terminated: the server was silent for ${RECEIVE_TIMEOUT_MS} ms`));
       void this.#link.end();
-    } else if (hasMoved || nowMs - this.#toldAtMs >= everyMs) this.#tell(silentMs > TELL_EVERY_MS);
+    } else if (hasMoved || nowMs - this.#statusSentAtMs >= everyMs) this.#sendStatus(silentMs > STATUS_EVERY_MS);
   }
 
   /**
-   * A place is confirmed only some time after its checkpoint was written: a standby that has the slot's new standing
-   * should have the checkpoint as well by then.
+   * Confirms a position only some time after its checkpoint was written: a standby that receives the slot's new
+   * position should have the checkpoint by then. Otherwise a promotion could lose events.
    */
   #advance(nowMs: number): boolean {
     if (this.#settledLsn > (this.#settled.at(-1)?.lsn ?? this.#confirmedLsn)) {
@@ -238,9 +238,9 @@ export class WalStream implements LinkListener {
     return this.#confirmedLsn > before;
   }
 
-  #tell(wantsReply: boolean): void {
-    this.#toldAtMs = performance.now();
-    // What was received is told too, or the server would ask again and again whether it was.
-    this.#link.tell({ receivedLsn: this.receivedLsn, settledLsn: this.#confirmedLsn }, wantsReply);
+  #sendStatus(wantsReply: boolean): void {
+    this.#statusSentAtMs = performance.now();
+    // Report the received position too, or the server would keep asking for it.
+    this.#link.sendStatus({ receivedLsn: this.receivedLsn, settledLsn: this.#confirmedLsn }, wantsReply);
   }
 }

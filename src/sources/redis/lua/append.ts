@@ -1,16 +1,16 @@
 /**
- * Defines `outbox_append(base, args, first, last)` for use in any script. Six arguments per event: id, type, key,
- * payload, headers as a JSON object or '', correlation id; key and correlation id are '' for none, else '=' and the
- * text. Returns the ids that were not known yet. It raises an error before it writes anything or not at all, so it
- * belongs before the writes of the script that must not happen without it.
+ * Defines `outbox_append(base, args, first, last)` for use in any script. It takes six arguments per event: id, type,
+ * key, payload, headers as a JSON object or '', correlation id. Key and correlation id are '' for none, else '=' and
+ * the text. It returns the ids that were new. It raises an error either before its first write or never, so call it
+ * before those writes of your script that must not happen without the events.
  *
- * The sequence is given in the same atomic step in which the event becomes visible: no event ever shows up behind one
- * that was seen already. That is what lets a relay read page by page without a snapshot.
+ * The sequence is assigned in the same atomic step that makes the event visible: no event ever appears behind one that
+ * was already seen. That lets a relay read page by page without a snapshot.
  */
 export const APPEND = `
 local function outbox_append(base, args, first, last)
   local heads, payloads = base .. ':heads', base .. ':payloads'
-  if (last - first + 1) % 6 ~= 0 then error('outbox: six arguments per event are expected') end
+  if (last - first + 1) % 6 ~= 0 then error('outbox: expected six arguments per event') end
   for i = first, last, 6 do
     if args[i] == '' or args[i + 1] == '' then error('outbox: an event needs an id and a type') end
     for _, at in ipairs({i + 2, i + 5}) do

@@ -3,8 +3,8 @@ import { LIVING } from "./membership.ts";
 import { FENCE, HOLDS, PRELUDE } from "./prelude.ts";
 
 /**
- * Makes the pipeline and its lanes unless they are there. ARGV: pipeline, proposed lanes, an id for the outbox if it has
- * none yet. Returns the number of lanes and the server's rule for a full memory.
+ * Creates the pipeline and its lanes unless they exist. ARGV: pipeline, proposed lanes, an id for the outbox if it has
+ * none yet. Returns the number of lanes and the server's maxmemory-policy.
  */
 export const prepareScript = script(`${PRELUDE}
 local row = base .. ':pipeline:' .. pipeline
@@ -22,7 +22,10 @@ end
 return {tonumber(lanes), string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)') or ''}
 `);
 
-/** ARGV: pipeline. */
+/**
+ * Assigns the pipeline's ledger slots once. ARGV: pipeline. Returns the outbox's id, the first slot and the number of
+ * lanes.
+ */
 export const identityScript = script(`${PRELUDE}
 local row = base .. ':pipeline:' .. pipeline
 local lanes, slot = unpack(redis.call('HMGET', row, 'lanes', 'slot'))
@@ -34,7 +37,7 @@ end
 return {redis.call('GET', base .. ':identity'), tonumber(slot), tonumber(lanes)}
 `);
 
-/** ARGV: pipeline. Returns the living instances that serve it, the lanes, and the pause or nothing. */
+/** ARGV: pipeline. Returns the living instances that serve it, the lanes, and the pause if there is one. */
 export const surveyScript = script(`${PRELUDE}${LIVING}
 local lanes, by, reason, hands_over = unpack(redis.call('HMGET', base .. ':pipeline:' .. pipeline,
   'lanes', 'paused_by', 'pause_reason', 'hands_over'))
@@ -50,8 +53,9 @@ return {serving, rows, by and {by, reason, hands_over} or false}
 `);
 
 /**
- * ARGV: pipeline, owner, the number of lanes that it counts with, lanes. The epoch also rises to the server's
- * milliseconds, so that a server which forgot its last writes cannot give one out a second time.
+ * Takes free lanes over and raises their epochs, which fences the former owners. ARGV: pipeline, owner, the number of
+ * lanes the caller assumes, lanes. The epoch also follows the server's clock in milliseconds, so that a server that
+ * lost its last writes cannot issue an epoch twice.
  */
 export const takeOverScript = script(`${PRELUDE}${HOLDS}
 local owner = ARGV[2]
@@ -75,7 +79,10 @@ end
 return taken
 `);
 
-/** ARGV: pipeline, lane, owner, epoch, suspects of this owner. What it noted as about to be sent has ended nobody. */
+/**
+ * ARGV: pipeline, lane, owner, epoch, suspects of this owner. The events noted as about to be sent crashed no process,
+ * so their last crash does not count.
+ */
 export const releaseScript = script(`${PRELUDE}${HOLDS}${FENCE}
 if not is_ours then return 0 end
 redis.call('HDEL', of_lane('lane', lane), 'owner')

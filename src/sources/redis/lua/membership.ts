@@ -2,8 +2,8 @@ import { script } from "../redis-script.ts";
 import { PRELUDE } from "./prelude.ts";
 
 /**
- * `until_ms` and the lease it was given for. No renewal writes an expiry two leases away: then the clock has stepped
- * back since, and it would never end.
+ * `until_ms` and the lease it was given for. A renewal never writes an expiry more than one lease ahead. An expiry
+ * beyond two leases means the clock stepped back: the lease would never end, so the instance counts as dead.
  */
 export const LIVING = `
 local function is_living(row) return row.until_ms > now and row.until_ms <= now + 2 * row.lease end
@@ -13,7 +13,7 @@ local function each_instance(visit)
 end
 `;
 
-/** ARGV: '', id, name, lease, what it takes as JSON or '', its pipelines. */
+/** ARGV: '', id, name, lease, its type filters as JSON or '', its pipelines. Returns 0 when the id exists already. */
 export const joinScript = script(`${PRELUDE}
 if redis.call('HEXISTS', instances, ARGV[2]) == 1 then return 0 end
 begin_write()
@@ -23,7 +23,10 @@ redis.call('HSET', instances, ARGV[2], cmsgpack.pack(row))
 return 1
 `);
 
-/** ARGV: '', id, lease. */
+/**
+ * ARGV: '', id, lease. Returns 0 when the lease has expired: an expired instance may have lost its lanes and must not
+ * return.
+ */
 export const renewScript = script(`${PRELUDE}
 local packed = redis.call('HGET', instances, ARGV[2])
 local row = packed and cmsgpack.unpack(packed)
@@ -35,6 +38,7 @@ redis.call('HSET', instances, ARGV[2], cmsgpack.pack(row))
 return 1
 `);
 
+/** Removes instances whose lease has expired, which frees their lanes. Returns their ids. */
 export const reapScript = script(`${PRELUDE}${LIVING}
 local reaped = {}
 each_instance(function(id, row)

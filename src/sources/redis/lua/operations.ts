@@ -7,7 +7,10 @@ export const appendScript = script(`${APPEND}
 return outbox_append(KEYS[1], ARGV, 1, #ARGV)
 `);
 
-/** ARGV: pipeline, how many. Dead letters with their events, in no order; no more of them are read than are wanted. */
+/**
+ * ARGV: pipeline, how many. Returns dead letters with their events, in no particular order, and reads no more than are
+ * wanted.
+ */
 export const deadLettersScript = script(`${PRELUDE}${HEADS}
 local letters, wanted, cursor = {}, tonumber(ARGV[2]), '0'
 local function take(id, packed_letter)
@@ -27,8 +30,8 @@ return letters
 `);
 
 /**
- * Puts a dead event back to where it was in the order of writing. Its hold stays, so that nothing of its key overtakes it:
- * the owner of the lane revives it at its next review. ARGV: pipeline, id.
+ * Puts a dead event back at its original sequence. Its hold stays until the lane's owner revives it at its next review,
+ * so that no later event of the key overtakes it. ARGV: pipeline, id.
  */
 export const replayScript = script(`${PRELUDE}
 if redis.call('HEXISTS', dead_letters, ARGV[2]) == 0 then return 0 end
@@ -39,7 +42,7 @@ redis.call('ZADD', pending, head.sequence, ARGV[2])
 return 1
 `);
 
-/** Takes an event out, whatever its state. ARGV: '', id, '1' if it counts as delivered, pipelines. */
+/** Removes an event in any state. ARGV: '', id, '1' if it counts as delivered, pipelines. */
 export const removeScript = script(`${PRELUDE}
 local id = ARGV[2]
 local known = redis.call('HDEL', heads, id)
@@ -50,7 +53,7 @@ if known == 1 and ARGV[3] == '1' then redis.call('ZADD', delivered, now, id) end
 return known
 `);
 
-/** ARGV: pipeline, then who, '=' and why or '', '1' if lanes are to be handed over; without them it goes on. */
+/** ARGV: pipeline, then who, '=' and why or '', '1' to hand over lanes; without them the pipeline resumes. */
 export const pauseScript = script(`${PRELUDE}
 local row = base .. ':pipeline:' .. pipeline
 if redis.call('EXISTS', row) == 0 then return 0 end

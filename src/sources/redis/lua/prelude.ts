@@ -1,15 +1,15 @@
 import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event-size.ts";
 
-/** Heads of events that one script returns at most, in bytes, and some more. */
+/** The heads that one script returns stay below this many bytes, plus one batch. */
 const SCAN_BYTES_MAX = 1024 * 1024;
 
 /**
- * What every script of a relay begins with. All keys of an outbox begin with the same name in braces, so they are on
- * one node of a cluster; that name is the only key which is passed. `of_lane` puts the lane first, because a pipeline's
- * name may hold anything.
+ * Every script of a relay begins with this. All keys of an outbox begin with the same name in braces, which keeps them
+ * on one node of a cluster; that name is the only key passed. `of_lane` puts the lane before the pipeline, because a
+ * pipeline's name can contain any character.
  *
- * `void` is deleted before the first write: with its memory full Redis refuses a script whose first write could need
- * more, but none that has begun. A full outbox must still be drained.
+ * `void` is deleted before the first write: when its memory is full, Redis refuses a script whose first write could
+ * need more memory, but not one that has already written. A full outbox must still be drained.
  */
 export const PRELUDE = `
 local base = KEYS[1]
@@ -23,7 +23,7 @@ local function begin_write() redis.call('DEL', base .. ':void') end
 local function optional(text) return text ~= '' and string.sub(text, 2) end
 `;
 
-/** Holds of a lane, and how many of them park each key: `parked` by any, `stopped` by a dead one. */
+/** The holds of a lane, and how many of them park each key: `parked` counts all, `stopped` only the dead. */
 export const HOLDS = `
 local function count_key(what, lane, key, by)
   if redis.call('HINCRBY', of_lane(what, lane), key, by) <= 0 then redis.call('HDEL', of_lane(what, lane), key) end
@@ -61,14 +61,17 @@ local function list_holds(lane)
 end
 `;
 
-/** Whether the lane is the caller's: its owner and epoch are ARGV[3] and ARGV[4], its number ARGV[2]. */
+/**
+ * The fence: `is_ours` when ARGV[3] and ARGV[4] are the owner and epoch of lane ARGV[2]. Checked in the same atomic
+ * step as the writes it protects.
+ */
 export const FENCE = `
 local lane = ARGV[2]
 local lane_row = redis.call('HMGET', of_lane('lane', lane), 'owner', 'epoch', 'settled', 'crashes')
 local is_ours = lane_row[1] == ARGV[3] and lane_row[2] == ARGV[4]
 `;
 
-/** An event as the reader expects it: id, sequence, lane, then what was packed at its append. */
+/** The event as `headOf` parses it: id, sequence, lane, then what was packed at its append. */
 export const HEADS = `
 local function head_row(id, sequence, head, lane)
   local excess = {}
@@ -84,7 +87,7 @@ local function head_row(id, sequence, head, lane)
     or string.sub(head.type or '', 1, ${TEXT_BYTES_MAX})
   return {id, sequence, lane, kind, key, head.size, head.created, headers, correlation, table.concat(excess, '; ')}
 end
--- Some at a time, and no more once so many bytes were met: of members and their scores, one after the other.
+-- Visits members of a list of (member, score) pairs, 20 at a time, and stops after SCAN_BYTES_MAX.
 local function each_head(found, visit)
   local seen, bytes = 0, 0
   while 2 * seen < #found and bytes < ${SCAN_BYTES_MAX} do

@@ -2,12 +2,12 @@ import { script } from "../redis-script.ts";
 import { LIVING } from "./membership.ts";
 import { HEADS, HOLDS, PRELUDE } from "./prelude.ts";
 
-/** The server's process: another one may have forgotten the last writes, and gives their sequences out again. */
+/** Identifies the server process. Another process may have lost the last writes and assign their sequences again. */
 const RUN_ID = `
 local function run_id() return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') end
 `;
 
-/** ARGV: pipeline, lanes. Returns the server's process, the last sequence given out, and these lanes. */
+/** ARGV: pipeline, lanes. Returns the server process, the last assigned sequence, and these lanes. */
 export const beginScript = script(`${PRELUDE}${RUN_ID}
 local rows = {}
 for i = 2, #ARGV do
@@ -18,8 +18,8 @@ return {run_id(), redis.call('GET', base .. ':sequence') or '0', rows}
 `);
 
 /**
- * The next events of some lanes, without their payloads. ARGV: pipeline, the server's process or '', the number of lanes,
- * the sequence behind which it begins, the last one, how many events are looked at, lanes. Held events and those of
+ * Returns the next events of some lanes, without their payloads. ARGV: pipeline, the server process or '', the number
+ * of lanes, the sequence after which to begin, the last one, how many events to scan, lanes. Held events and those of
  * parked keys are left out; the parked keys that were met are returned. Returns where it stopped, whether that is the
  * end, the events, the keys.
  */
@@ -49,27 +49,29 @@ return {'page', found[2 * seen] or ARGV[5], is_end and 1 or 0, rows, parked}
 `);
 
 /**
- * What waits, for a count. ARGV: pipeline, the number of lanes, the sequence behind which it begins, how many events are
- * looked at. Leaves out what is parked behind a dead letter. Returns where it stopped, how many were looked at, whether that is the end, the events.
+ * Scans pending events for a count. ARGV: pipeline, the number of lanes, the sequence after which to begin, how many
+ * events to scan. Returns where it stopped, how many were scanned, whether that is the end, the events, those parked
+ * behind a dead letter, how many are pending in all, the dead letters, the time.
  */
 export const countScript = script(`${PRELUDE}${HEADS}
 local lane_count = tonumber(ARGV[2])
 local found = redis.call('ZRANGEBYSCORE', pending, '(' .. ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
-local stops, rows = {}, {}
+local stops, rows, stopped = {}, {}, {}
 for lane = 0, lane_count - 1 do stops[lane] = redis.call('HLEN', of_lane('stopped', lane)) > 0 end
 local seen = each_head(found, function(id, sequence, head)
   local lane = head.hash % lane_count
   local is_stopped = head.key and stops[lane] and redis.call('HEXISTS', of_lane('stopped', lane), head.key) == 1
-  if not is_stopped then rows[#rows + 1] = head_row(id, sequence, head, lane) end
+  local list = is_stopped and stopped or rows
+  list[#list + 1] = head_row(id, sequence, head, lane)
 end)
 local is_end = 2 * seen == #found and seen < tonumber(ARGV[4])
-return {found[2 * seen] or ARGV[3], seen, is_end and 1 or 0, rows, redis.call('ZCARD', pending), redis.call('HLEN', dead_letters), now}
+return {found[2 * seen] or ARGV[3], seen, is_end and 1 or 0, rows, stopped, redis.call('ZCARD', pending), redis.call('HLEN', dead_letters), now}
 `);
 
 /**
- * Held events by id. ARGV: pipeline, lane, ids. Returns the heads of those that are due with their failures, and the ids
- * of those that wait no longer. One that is dead waits for a person: it is neither, and so is what makes too much at
- * once, which stays due.
+ * Reads held events by id. ARGV: pipeline, lane, ids. Returns the heads of due events with their failures, and the ids
+ * of events that are no longer pending. A dead letter that waits for an operator is in neither list. Nor is an event
+ * beyond the size limit of one call; it stays due.
  */
 export const claimHeadsScript = script(`${PRELUDE}${HOLDS}${HEADS}
 local lane = ARGV[2]
@@ -90,7 +92,7 @@ end
 return {due, gone}
 `);
 
-/** Events that are not delivered, dead or not. ARGV: pipeline, the number of lanes, ids. */
+/** Reads events that are not delivered, dead or not. ARGV: pipeline, the number of lanes, ids. */
 export const lookAtScript = script(`${PRELUDE}${HEADS}
 local rows = {}
 for i = 3, #ARGV do
@@ -101,7 +103,10 @@ end
 return rows
 `);
 
-/** What the living instances take: pipeline, its types as JSON of all its instance's or '', whether lane 0 is its own. */
+/**
+ * What the living instances read: pipeline, the type filters of all its instance's pipelines as JSON or '', whether it
+ * owns lane 0.
+ */
 export const takenScript = script(`${PRELUDE}${LIVING}
 local rows = {}
 each_instance(function(id, row)

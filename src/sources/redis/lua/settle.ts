@@ -1,15 +1,17 @@
 import { script } from "../redis-script.ts";
 import { FENCE, HOLDS, PRELUDE } from "./prelude.ts";
 
-/** Attempts whose errors are kept: the first one and the newest. An event may be tried for ever, its history not. */
+/**
+ * Attempts whose errors are kept: the first and the newest. An event may be retried forever; its history is bounded.
+ */
 const ERRORS_MAX = 100;
-/** Values that one call takes at most: Lua's stack is small. */
+/** Values passed in one call: Lua's stack is small. */
 const CALL_MAX = 1_000;
 
 /**
- * What became of claimed events, all of it or nothing. ARGV: pipeline, lane, owner, epoch, previous batch, batch, ledger,
- * how long the ids of delivered events are kept, then the numbers of delivered ids, failures (six values each), holds to
- * release and suspects (two values each), then these.
+ * Writes the outcomes of claimed events, all or nothing. ARGV: pipeline, lane, owner, epoch, previous batch, batch,
+ * ledger, how long to keep ids of delivered events, then the numbers of delivered ids, failures (six values each),
+ * holds to release and suspects (two values each), then these.
  */
 export const settleScript = script(`${PRELUDE}${HOLDS}${FENCE}
 if not is_ours then return {'fenced', lane_row[2] or ''} end
@@ -45,7 +47,7 @@ local function note_error(id, attempt, reason)
   return errors
 end
 
-local function bury(id, attempts, parks, errors)
+local function writeDeadLetter(id, attempts, parks, errors)
   redis.call('ZREM', pending, id)
   redis.call('HSET', dead_letters, id, cmsgpack.pack({attempts = attempts, parks = parks, errors = errors}))
   local head = cmsgpack.unpack(redis.call('HGET', heads, id))
@@ -55,7 +57,7 @@ end
 local function fail(id, key, reason, attempts, next, value)
   local before = read_hold(lane, id)
   local crashes = before and before.crashes or 0
-  -- A suspect that failed has ended nobody: its last crash was none.
+  -- A failed suspect crashed no process, so its last crash does not count.
   if before and before.state == 'suspect' then crashes = crashes - 1 end
   local errors = note_error(id, attempts, reason)
   local hold = {key = key, state = 'retrying', parks = key ~= false, attempts = attempts, crashes = crashes}
@@ -65,7 +67,7 @@ local function fail(id, key, reason, attempts, next, value)
     hold.due = now + tonumber(value)
   end
   put_hold(lane, id, before, hold)
-  if next == 'dead' then bury(id, attempts, hold.parks, errors) end
+  if next == 'dead' then writeDeadLetter(id, attempts, hold.parks, errors) end
 end
 
 local function suspect(id, key)
@@ -76,7 +78,7 @@ end
 
 local done = {}
 for i = position, position + ARGV[9] - 1 do
-  -- Healing also takes back what died with the owner who had delivered it.
+  -- The ledger proves the delivery, so healing also corrects an event that died with the owner who delivered it.
   if redis.call('ZREM', pending, ARGV[i]) == 1 or heals and redis.call('HDEL', dead_letters, ARGV[i]) == 1 then
     done[#done + 1] = ARGV[i]
   else
@@ -105,14 +107,14 @@ end
 local row = of_lane('lane', lane)
 redis.call('HSET', row, 'settled', ARGV[6])
 if ARGV[7] ~= 'none' then redis.call('HSET', row, 'ledgered', ARGV[6]) end
--- A settle that delivers nothing proves nothing yet: it does not make the lane trustworthy again.
+-- A settle that delivers nothing proves nothing, so it does not lower the lane's crash count.
 if tonumber(ARGV[9]) > 0 and tonumber(lane_row[4]) > 0 then redis.call('HINCRBY', row, 'crashes', -1) end
 return {'settled', missing, dead}
 `);
 
 /**
- * ARGV: pipeline, lane, owner, epoch. Holds of events that are gone go too; a dead one whose event waits again is
- * tried anew.
+ * Follows what operators did to the events. Deletes holds of events that are gone, and retries dead events that are
+ * pending again from the start. ARGV: pipeline, lane, owner, epoch.
  */
 export const reviewHoldsScript = script(`${PRELUDE}${HOLDS}${FENCE}
 if not is_ours then return {'fenced', lane_row[2] or ''} end

@@ -1,0 +1,170 @@
+import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
+import { filledRoute, restrictedTo } from "../config/routes-config.ts";
+import type { ServiceConfig } from "../config/service-config.ts";
+import { TableFinder } from "../config/sources/find-tables.ts";
+import { isLog } from "../config/sources/presets.ts";
+import type { RedisStoreConfig } from "../config/sources/redis-store-config.ts";
+import { withinTime } from "../core/within-time.ts";
+import { checkDestination } from "../operations/doctor/destination-check.ts";
+import { examine } from "../operations/doctor/doctor.ts";
+import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
+import type { Obstacle, Publisher } from "../ports/publisher.ts";
+import type { Database } from "../postgres/pool.ts";
+import { compileRoutes, type Routes } from "../routing/routes.ts";
+import { MESSAGE_SCHEMA } from "../sources/postgres/log/log-preset.ts";
+import { configuredPipelines } from "./engine.ts";
+
+/** A destination that does not answer within this time is reported as such. */
+const ANSWER_TIMEOUT_MS = 15_000;
+const CLOSE_MS = 2_000;
+
+/** The result of an examination. */
+interface Examined {
+  readonly findings: readonly Finding[];
+  /** How many tables and logs were checked. */
+  readonly tables: number;
+}
+
+/**
+ * Runs `doctor`'s checks on the database and the destinations of these settings. Throws when the database is
+ * unreachable.
+ */
+export async function examineService(config: ServiceConfig, database: Database): Promise<Examined> {
+  const found = await new TableFinder(database, { ...config, subscribers: [] }).find();
+  // The queue checks (marks and their indexes) do not apply to logs.
+  const tables = found
+    .filter(({ preset }) => !isLog(preset))
+    .map(({ isThere, preset, schema, table }) => ({ schema, table, isThere, isOpenOutbox: preset === "openoutbox" }));
+  await loadClients(config.destinations);
+  const findings = await examine({
+    database,
+    configured: configuredPipelines(config, await new TableFinder(database, config).find()),
+    columns: config.sources.columns,
+    tables,
+    managed: found.filter(({ preset }) => preset === "managed").map(({ schema, table }) => ({ schema, table })),
+    wal: found.filter(({ preset }) => preset === "wal").map(({ schema, table }) => ({ schema, table })),
+    eventTables: found
+      .filter(({ preset, schema }) => preset === "tail" || (preset === "wal" && schema !== MESSAGE_SCHEMA))
+      .map(({ schema, table }) => ({ schema, table })),
+    ...(config.logs.wal?.publication === undefined ? {} : { publication: config.logs.wal.publication }),
+    hasLogs: found.some(({ preset }) => isLog(preset)),
+    destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
+    retentionMs: config.retentionMs,
+  });
+  return { findings: [...noDestination(config), ...findings], tables: found.length };
+}
+
+/** A missing destination is only a warning: everything else can be checked without one. */
+function noDestination({ destinations }: ServiceConfig): readonly Finding[] {
+  if (destinations.length > 0) return [];
+  const fix =
+    "Set KAFKA_BROKERS=host:port, RABBITMQ_HOST, or OUTBOX_DESTINATION; `outbox-relay run --help` lists them.";
+  return [{ severity: "warning", check: "destination", what: "No destination is set yet", fix }];
+}
+
+/** Runs the checks that apply to an outbox in Redis, which has no tables. */
+export async function examineRedisStore(config: ServiceConfig, { url }: RedisStoreConfig): Promise<readonly Finding[]> {
+  await loadClients(config.destinations);
+  const { host, password, pathname, port, protocol, username } = new URL(url);
+  const { redisPublisher } = await import("../publishers/redis/redis-publisher.ts");
+  const store = redisPublisher({
+    hosts: [port === "" ? `${host}:6379` : host],
+    database: Number(pathname.slice(1)),
+    tls: protocol === "rediss:",
+    ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+    ...(username === "" ? {} : { username: decodeURIComponent(username) }),
+  });
+  const examineStore = async (): Promise<readonly Finding[]> =>
+    (await whileOpen(async () => store, examined)).map(({ reason, severity }) => ({
+      severity,
+      check: "store",
+      what: reason,
+      fix: "Correct OUTBOX_STORE or the settings of Redis, then run `outbox-relay doctor` again.",
+    }));
+  const destinations = config.destinations.map((it) => checkDestination(null, doctorDestination(config, it, 1), []));
+  return (await Promise.all([examineStore(), ...destinations])).flat();
+}
+
+/** Loading a client blocks the event loop for a moment; a server that is checked meanwhile would seem slow. */
+async function loadClients(destinations: readonly DestinationConfig[]): Promise<void> {
+  // A missing client is reported where its destination is checked.
+  await Promise.allSettled(destinations.map(async (destination) => (await destination.open()).close()));
+}
+
+function doctorDestination(config: ServiceConfig, destination: DestinationConfig, tables: number): DoctorDestination {
+  const { addresses, isExactlyOnce, missingTopics, name, topicFix } = destination;
+  const slots = Math.max(1, tables) * config.lanes;
+  return {
+    name,
+    brokers: addresses,
+    examine: () => whileOpen(() => destination.open(), examined),
+    rulesFor: (source) => routesFor(config, source).filterFor(name),
+    topicOf: (type, source) => topicOf(config, name, type, source),
+    ...(isExactlyOnce
+      ? {
+          prepareTransactions: () =>
+            whileOpen(
+              () => destination.open(),
+              (it) => prepared(it, slots),
+            ),
+        }
+      : {}),
+    ...(missingTopics === undefined ? {} : { missingTopics }),
+    ...(topicFix === undefined ? {} : { topicFix }),
+  };
+}
+
+interface SourceName {
+  readonly schema: string;
+  readonly table: string;
+}
+
+function routesFor({ destinations, routes, sources }: ServiceConfig, source: SourceName): Routes {
+  const filled = restrictedTo(sources.only, routes).map((route) => filledRoute(route, source, unknownTopic));
+  return compileRoutes(
+    filled,
+    destinations.map(({ name }) => name),
+  );
+}
+
+/** Null when the type goes to another destination, or when the topic depends on more than the type. */
+function topicOf(config: ServiceConfig, destination: string, type: string, source: SourceName): string | null {
+  const route = routesFor(config, source).routeOfType(type, destination);
+  if (route === undefined) return null;
+  const nothing = { key: null, payload: Buffer.alloc(0), headers: {}, correlationId: null, createdAt: null };
+  try {
+    return route.topic === undefined ? type : route.topic({ id: "", type, ...nothing });
+  } catch {
+    return null;
+  }
+}
+
+function unknownTopic(what: string): never {
+  throw new Error(`${what} needs more than the type`);
+}
+
+async function examined(publisher: Publisher, signal: AbortSignal): Promise<readonly Obstacle[]> {
+  return (await publisher.examine?.(signal)) ?? [];
+}
+
+/** What the service does at its start: creates the ledger if it is missing, and checks its rights. */
+async function prepared(publisher: Publisher, slots: number): Promise<void> {
+  await publisher.transactions?.prepare(slots);
+}
+
+/** Bounds both the work and the close: a server that hangs can block either. */
+async function whileOpen<T>(
+  open: () => Promise<Publisher>,
+  work: (publisher: Publisher, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const publisher = await open();
+  const timeout = new AbortController();
+  const timeoutError = () => new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1_000} s`);
+  try {
+    return await withinTime(work(publisher, timeout.signal), ANSWER_TIMEOUT_MS, timeout.signal, timeoutError);
+  } finally {
+    timeout.abort();
+    const closed = publisher.close();
+    await withinTime(closed, CLOSE_MS, new AbortController().signal, timeoutError).catch(() => {});
+  }
+}

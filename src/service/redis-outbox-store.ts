@@ -1,0 +1,22 @@
+import type { RedisStoreConfig } from "../config/sources/redis-store-config.ts";
+import { redisOutbox } from "../sources/redis/redis-outbox.ts";
+import { redisSource } from "../sources/redis/redis-source.ts";
+import type { OutboxStore } from "./outbox-store.ts";
+
+/** The store for one outbox in Redis. It has no schema to migrate and exists as soon as something is written. */
+export function redisOutboxStore({ name, schema, url }: RedisStoreConfig): OutboxStore {
+  const outbox = redisOutbox({ url, name });
+  return {
+    async ping() {
+      await outbox.deadLetters(1);
+    },
+    migrate: async () => [],
+    requireFit: async () => {},
+    find: async () => [{ schema, table: name, preset: "flag", subscriber: null, isDebezium: false, isThere: true }],
+    source: ({ schema: group, table }) => redisSource({ url, name: table, sourceName: `${group}.${table}` }),
+    upkeep: async () => [],
+    logFigures: async () => [],
+    questions: null,
+    close: () => outbox.close(),
+  };
+}
