@@ -1,11 +1,11 @@
 import { Button } from "../kit/button.tsx";
+import { ArrivalCounts } from "./arrival-counts.tsx";
 import { useDemoState } from "./demo-state.ts";
 import { Faults } from "./faults.tsx";
 import { Guide } from "./guide.tsx";
 import { useRemembered } from "./remembered.ts";
-import { Verdict } from "./verdict.tsx";
 
-/** The guided first minute and its faults; see the README beside it. */
+/** The guided first minute and the fault switches; see the README in this folder. */
 export function DemoPanel() {
   const { state, isGone } = useDemoState();
   const [guide, setGuide] = useRemembered("guide", "shown");
@@ -14,22 +14,22 @@ export function DemoPanel() {
     return (
       <aside class="demo" aria-label="Demo">
         <p class="demo-starting" role="alert">
-          The demo does not answer: it was stopped, and all that it held is gone. Begin another one with npm start; this
-          page goes on by itself.
+          The demo does not answer: it was stopped, and its data was removed. Start a new one with npm start; this page
+          continues automatically.
         </p>
       </aside>
     );
   }
   if (state === null) return null;
   const areFaultsShown = faults === "shown";
-  // Nobody here can break, mend or watch a broker of the user's.
+  // The demo cannot break, fix or watch the user's own broker.
   const hasGuide = state.destination.broker === null;
   return (
     <aside class="demo" aria-label="Demo">
       {state.startingWith !== null && <p class="demo-starting">Starting {state.startingWith} ...</p>}
       {hasGuide && guide === "shown" && <Guide state={state} onHide={() => setGuide("hidden")} />}
       <div class="demo-bar">
-        <Verdict state={state} />
+        <ArrivalCounts state={state} />
         <span class="spring" />
         {hasGuide && guide !== "shown" && (
           <Button kind="quiet" onClick={() => setGuide("shown")}>

@@ -2,17 +2,17 @@ import { useEffect } from "preact/hooks";
 import { createStore, useStore } from "../kit/store.ts";
 import { toast } from "../kit/toast.tsx";
 
-/** Of what `npm start` tells once a second, the part that is shown. */
+/** The displayed part of the state that `npm start` sends once a second. */
 export interface DemoState {
-  /** Another one after each start. */
+  /** Changes with each start of the demo. */
   readonly runId: string;
-  /** Null when all has started. */
+  /** Null once everything has started. */
   readonly startingWith: string | null;
   readonly isDatabaseStopped: boolean;
   readonly relays: readonly { readonly state: "starting" | "running" | "dead" | "stopped"; readonly lanes: number }[];
   readonly traffic: { readonly isOn: boolean };
   readonly destination: {
-    /** The user's own; null without one. */
+    /** The user's own broker; null without one. */
     readonly broker: string | null;
     readonly faults: { readonly down: boolean; readonly slow: boolean; readonly flaky: boolean };
     readonly arrived: number;
@@ -24,7 +24,7 @@ export interface DemoState {
   readonly tour: {
     readonly isFlowing: boolean;
     readonly isBroken: boolean;
-    readonly isMended: boolean;
+    readonly isFixed: boolean;
     readonly plansDone: number;
   };
   readonly journal: readonly { readonly atMs: number; readonly tone: string; readonly text: string }[];
@@ -33,7 +33,7 @@ export interface DemoState {
 const state = createStore<DemoState | null>(null);
 const isGone = createStore(false);
 
-/** Follows the process that `npm start` began; it outlives the relay, so the stream does too. */
+/** Follows the `npm start` process. It outlives the relay, so the stream does too. */
 export function useDemoState(): { readonly state: DemoState | null; readonly isGone: boolean } {
   useEffect(() => {
     const source = new EventSource("dev/events");
@@ -41,30 +41,30 @@ export function useDemoState(): { readonly state: DemoState | null; readonly isG
       isGone.set(false);
       state.set(JSON.parse(event.data as string) as DemoState);
     });
-    // The browser tries again by itself.
+    // EventSource reconnects automatically.
     source.addEventListener("error", () => isGone.set(true));
     return () => source.close();
   }, []);
   return { state: useStore(state), isGone: useStore(isGone) };
 }
 
-interface Wish {
+interface FaultRequest {
   readonly fault: string;
   readonly on?: boolean;
 }
 
-/** Throws a switch or makes something happen. What cannot be had just now is told. */
-export async function ask(wish: Wish): Promise<void> {
+/** Toggles a fault or triggers an action. Shows a message if the demo rejects it. */
+export async function ask(request: FaultRequest): Promise<void> {
   try {
     const answer = await fetch("dev/faults", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify(wish),
+      body: JSON.stringify(request),
     });
-    const told = (await answer.json()) as DemoState & { readonly detail?: string };
-    if (answer.ok) state.set(told);
-    else toast(told.detail ?? "That cannot be had just now.", { tone: "bad" });
+    const result = (await answer.json()) as DemoState & { readonly detail?: string };
+    if (answer.ok) state.set(result);
+    else toast(result.detail ?? "This is not possible right now.", { tone: "bad" });
   } catch {
-    toast("The demo does not answer: has it been stopped?", { tone: "bad" });
+    toast("The demo does not answer. Check that npm start is running.", { tone: "bad" });
   }
 }

@@ -13,7 +13,7 @@ const SWITCHES: readonly Switch[] = [
   {
     fault: "down",
     label: "Destination down",
-    hint: "The circuit opens; no attempt is spent",
+    hint: "The circuit opens; no attempts are counted",
     isOn: ({ destination }) => destination.faults.down,
   },
   {
@@ -25,30 +25,30 @@ const SWITCHES: readonly Switch[] = [
   {
     fault: "slow",
     label: "Destination slow",
-    hint: "Half a second more for each batch",
+    hint: "Each batch takes half a second longer",
     isOn: ({ destination }) => destination.faults.slow,
   },
   {
     fault: "database",
     label: "Database stopped",
-    hint: "Nobody can write or settle",
+    hint: "No writes, no settling",
     isOn: ({ isDatabaseStopped }) => isDatabaseStopped,
   },
   {
     fault: "second",
     label: "Second relay",
-    hint: "The lanes are shared out",
+    hint: "The relays share the lanes",
     isOn: ({ relays }) => relays[1] !== undefined && relays[1].state !== "stopped",
   },
-  { fault: "traffic", label: "Traffic", hint: "Orders come in", isOn: ({ traffic }) => traffic.isOn },
+  { fault: "traffic", label: "Traffic", hint: "The shop writes orders", isOn: ({ traffic }) => traffic.isOn },
 ];
 
 const ACTS = [
-  ["poison", "Poison event", "One event that its receiver refuses, and two more of its key"],
-  ["kill", "Kill the relay", "A real kill -9; a new one starts after 3 s"],
-  ["freeze", "Freeze the database", "It is there and answers nobody, for 5 s"],
-  ["burst", "Burst", "10,000 events at once"],
-  ["mend", "Mend", "The destination takes everything again, poison too"],
+  ["poison", "Poison event", "Writes an event that the receiver rejects, and two more events of its key"],
+  ["kill", "Kill the relay", "kill -9; a new process starts after 3 s"],
+  ["freeze", "Freeze the database", "The database stops answering for 5 s"],
+  ["burst", "Burst", "Writes 10,000 events at once"],
+  ["fix", "Fix", "The destination accepts everything again, including poison events"],
 ] as const;
 
 export function Faults({ state }: { readonly state: DemoState }) {
@@ -77,7 +77,7 @@ export function Faults({ state }: { readonly state: DemoState }) {
         {ACTS.map(([fault, label, hint]) => (
           <Button
             key={fault}
-            kind={fault === "mend" ? "primary" : "plain"}
+            kind={fault === "fix" ? "primary" : "plain"}
             title={hint}
             onClick={() => void ask({ fault })}
           >
@@ -85,16 +85,16 @@ export function Faults({ state }: { readonly state: DemoState }) {
           </Button>
         ))}
       </div>
-      <Happenings state={state} />
+      <RecentEvents state={state} />
     </div>
   );
 }
 
 const SHOWN_MAX = 5;
 
-function Happenings({ state: { journal } }: { readonly state: DemoState }) {
+function RecentEvents({ state: { journal } }: { readonly state: DemoState }) {
   return (
-    <ul class="demo-journal" aria-label="What happened">
+    <ul class="demo-journal" aria-label="Recent events">
       {journal.slice(0, SHOWN_MAX).map(({ atMs, text, tone }) => (
         <li key={`${atMs} ${text}`} class={tone}>
           <time dateTime={new Date(atMs).toISOString()}>{clockText(atMs)}</time> {text}

@@ -6,7 +6,7 @@ import { ask, type DemoState } from "./demo-state.ts";
 import { useRemembered } from "./remembered.ts";
 import { STEPS, type Step, showsFailure } from "./steps.ts";
 
-/** The guided first minute: break it, see it, mend it, replay it. */
+/** The guided first minute: break it, see it, fix it, replay it. */
 export function Guide({ state, onHide }: { readonly state: DemoState; onHide(): void }) {
   const hasSeen = useHasSeen(state);
   const done = STEPS.map((step) => step.isDone(state, hasSeen));
@@ -37,12 +37,12 @@ export function Guide({ state, onHide }: { readonly state: DemoState; onHide(): 
   );
 }
 
-function Current({ step: { text, ways } }: { readonly step: Step }) {
+function Current({ step: { text, actions } }: { readonly step: Step }) {
   return (
     <>
       <p>{text}</p>
-      <div class="demo-ways">
-        {ways.map(({ fault, href, label, on }, index) => (
+      <div class="demo-actions">
+        {actions.map(({ fault, href, label, on }, index) => (
           <Button
             key={label}
             kind={index === 0 ? "primary" : "plain"}
@@ -62,13 +62,13 @@ function Ended({ state }: { readonly state: DemoState }) {
   const isWell = lost === 0 && outOfOrder === 0 && repeated === 0;
   return (
     <p>
-      That was the first minute: broken, seen, mended, replayed.
-      {isWell && " Nothing was lost, nothing came twice, and every key kept its order."}
+      That was the first minute: broken, seen, fixed, replayed.
+      {isWell && " No event was lost or duplicated, and every key kept its order."}
     </p>
   );
 }
 
-/** Only after something was broken is there something to see. It is remembered for this run of the demo. */
+/** The step counts only after a fault was injected. Remembered for this run of the demo. */
 function useHasSeen({ runId, tour }: DemoState): boolean {
   const { path } = usePlace();
   const [seenIn, remember] = useRemembered("seen", "");

@@ -2,7 +2,7 @@ import { useCallback, useState } from "preact/hooks";
 
 const PREFIX = "outbox-relay-demo.";
 
-/** A choice that outlives the page, where the browser allows that. */
+/** A choice that survives a reload, unless the browser blocks storage. */
 export function useRemembered(name: string, initial: string): readonly [string, (value: string) => void] {
   const [value, setValue] = useState(() => read(name) ?? initial);
   const change = useCallback(
@@ -11,7 +11,7 @@ export function useRemembered(name: string, initial: string): readonly [string, 
       try {
         localStorage.setItem(PREFIX + name, next);
       } catch {
-        // Then it lasts as long as the page.
+        // Storage is blocked: the choice lasts until the page is closed.
       }
     },
     [name],

@@ -3,8 +3,8 @@ import type { DemoState } from "./demo-state.ts";
 export interface Step {
   readonly name: string;
   readonly text: string;
-  /** What to press, or where to go: label with a wish or an address. */
-  readonly ways: readonly {
+  /** Buttons and links of the step: a label with a fault request or an address. */
+  readonly actions: readonly {
     readonly label: string;
     readonly fault?: string;
     readonly on?: boolean;
@@ -13,18 +13,18 @@ export interface Step {
   isDone(state: DemoState, hasSeen: boolean): boolean;
 }
 
-/** Each is ticked off by what has really happened, never by a click alone. */
+/** A step is ticked off when its effect has happened, not on a click. */
 export const STEPS: readonly Step[] = [
   {
     name: "Watch",
-    text: "Four services write events into their outboxes; the relay carries them to a broker and to two subscribers.",
-    ways: [{ label: "Overview", href: "#/" }],
+    text: "Four services write events to their outboxes; the relay delivers them to a broker and to two subscribers.",
+    actions: [{ label: "Overview", href: "#/" }],
     isDone: ({ tour }) => tour.isFlowing,
   },
   {
     name: "Break it",
-    text: "Write an event that its receiver refuses, with two more of the same key behind it. Or take the whole destination away.",
-    ways: [
+    text: "Write an event that the receiver rejects, followed by two more events of the same key. Or stop the whole destination.",
+    actions: [
       { label: "Write a poison event", fault: "poison" },
       { label: "Stop the destination", fault: "down", on: true },
     ],
@@ -32,31 +32,31 @@ export const STEPS: readonly Step[] = [
   },
   {
     name: "See it",
-    text: "What is refused is dead with its reason, and its key waits; all other keys go on. Find the event and read why.",
-    ways: [
+    text: "The rejected event is a dead letter with its reason, and its key is parked; all other keys continue. Find the event and read why it failed.",
+    actions: [
       { label: "Dead letters", href: "#/dead-letters" },
       { label: "Blocked keys", href: "#/keys" },
     ],
     isDone: (_, hasSeen) => hasSeen,
   },
   {
-    name: "Mend it",
-    text: "Deploy the fix: the receiver takes such events now, and every fault of the destination is off.",
-    ways: [{ label: "Mend the destination", fault: "mend" }],
-    isDone: ({ tour }) => tour.isMended,
+    name: "Fix it",
+    text: "Deploy the fix: the receiver accepts such events now, and all faults of the destination are off.",
+    actions: [{ label: "Fix the destination", fault: "fix" }],
+    isDone: ({ tour }) => tour.isFixed,
   },
   {
     name: "Replay it",
-    text: "Make a plan of what is dead, read its dry run, then run it: one event first, then ten, then the rest.",
-    ways: [
+    text: "Create a plan from the dead letters, review it, then run it: one event first, then ten, then the rest.",
+    actions: [
       { label: "Dead letters", href: "#/dead-letters" },
       { label: "Replays", href: "#/replays" },
     ],
-    isDone: ({ tour }) => tour.isMended && tour.plansDone > 0,
+    isDone: ({ tour }) => tour.isFixed && tour.plansDone > 0,
   },
 ];
 
-/** The screens on which a failure can be seen. */
+/** The screens that show failures. */
 export function showsFailure(path: string): boolean {
   return path === "/dead-letters" || path === "/keys" || path.startsWith("/events/");
 }

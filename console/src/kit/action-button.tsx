@@ -7,21 +7,21 @@ interface ActionButtonProps {
   readonly role?: "operator" | "admin";
   readonly icon: IconName;
   readonly kind?: "plain" | "primary" | "danger" | "quiet";
-  /** Why it cannot be done with this one, whoever asks; null when it can. */
+  /** Why the action is unavailable for this item, regardless of the role; null if it is available. */
   readonly whyNot?: string | null;
   readonly title?: string;
-  /** For a button that is an icon alone. */
+  /** Accessible name for a button that has only an icon. */
   readonly label?: string;
   readonly isBusy?: boolean;
   onClick(): void;
   readonly children?: string;
 }
 
-/** A button that changes something. Those who may not see it all the same, and why they may not. */
+/** A button that changes something. Without the role it is shown disabled, with the reason. */
 export function ActionButton(props: ActionButtonProps) {
   const { role = "operator", whyNot = null, title, onClick, ...rest } = props;
   const may = useMay(role);
-  const mine = useStore(session)?.identity?.role ?? "nobody";
-  const why = may ? whyNot : `This needs the role ${role}; you are signed in as ${mine}.`;
+  const mine = useStore(session)?.identity?.role ?? "no role";
+  const why = may ? whyNot : `Requires the role ${role}; you are signed in as ${mine}.`;
   return <Button {...rest} title={why ?? title ?? props.label} isDisabled={why !== null} onClick={onClick} />;
 }

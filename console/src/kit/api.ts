@@ -1,7 +1,7 @@
 import { type QueryValues, queryText } from "./place.ts";
 import { createStore } from "./store.ts";
 
-/** What the API said instead of an answer. Status 0: nobody answered at all. */
+/** An error of the API. Status 0: the service did not answer. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -15,19 +15,19 @@ export class ApiError extends Error {
     this.fix = fix;
   }
 
-  /** The same question may be answered in a while. */
+  /** The same request may succeed later. */
   get isPassing(): boolean {
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
   }
 }
 
-/** Set while the service or its database cannot answer: by every answer and every failure of a question. */
+/** Set while the service or its database is unavailable. Every answer and every failed request updates it. */
 export const outage = createStore<ApiError | null>(null);
 
-/** Counts up whenever an answer says that the session is over; the shell then asks who is there. */
+/** Counts up when an answer says that the session has ended; the shell then loads the session again. */
 export const sessionEnds = createStore(0);
 
-/** Relative to the page, which may stand under any prefix. */
+/** Relative to the page, which can be served under any path prefix. */
 export function apiUrl(path: string, query: QueryValues = {}): string {
   const text = queryText(query);
   return `api/v1${path}${text === "" ? "" : `?${text}`}`;
@@ -53,7 +53,7 @@ async function ask<T>(url: string, options: RequestInit): Promise<T> {
       0,
       "SERVICE_UNREACHABLE",
       "The service does not answer.",
-      "See that it runs, and that this machine reaches it.",
+      "Check that it is running and reachable from this machine.",
     );
     outage.set(gone);
     throw gone;
@@ -63,7 +63,7 @@ async function ask<T>(url: string, options: RequestInit): Promise<T> {
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
-/** What the service knows without its database. */
+/** Paths that the service answers without its database. */
 const WITHOUT_DATABASE = /^api\/v1\/(?:session|login|logout|overview|series|config)\b/;
 
 function noteAnswer(url: string): void {
@@ -80,7 +80,7 @@ function noted(error: ApiError, url: string): ApiError {
 async function errorOf(answer: Response): Promise<ApiError> {
   const text = await answer.text().catch(() => "");
   const { code, detail, fix, title } = problemIn(text);
-  const what = detail ?? title ?? `The service answered ${answer.status} ${answer.statusText}`;
+  const what = detail ?? title ?? `The service answered HTTP ${answer.status} ${answer.statusText}`;
   return new ApiError(answer.status, code ?? String(answer.status), what, fix ?? null);
 }
 
@@ -91,7 +91,7 @@ interface Problem {
   readonly title?: string;
 }
 
-/** A proxy in between answers with a page of its own: then there is none. */
+/** A proxy may answer with its own error page, which is not a problem document. */
 function problemIn(text: string): Problem {
   try {
     const value = JSON.parse(text) as Problem | null;

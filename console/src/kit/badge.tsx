@@ -19,13 +19,14 @@ export function Badge({ tone = "plain", icon, title, children }: BadgeProps) {
   );
 }
 
-/** Every state of events, pipelines, destinations, plans and their items: one word, one colour, one shape. */
+/** One colour and one icon for every state of events, pipelines, destinations, plans and plan items. */
 const STATES: Readonly<Record<string, readonly [tone: Tone, icon: IconName]>> = {
   pending: ["info", "clock"],
   retrying: ["warn", "retry"],
   suspect: ["warn", "help"],
   parked: ["warn", "park"],
   dead: ["bad", "dead"],
+  written: ["info", "edit"],
   delivered: ["good", "check"],
   discarded: ["plain", "bin"],
   failed: ["bad", "cross"],
@@ -35,10 +36,15 @@ const STATES: Readonly<Record<string, readonly [tone: Tone, icon: IconName]>> = 
   unreachable: ["bad", "unplug"],
   idle: ["plain", "dot"],
   "not served": ["bad", "unplug"],
+  "no longer configured": ["plain", "unplug"],
   broken: ["bad", "cross"],
   healthy: ["good", "check"],
+  ok: ["good", "check"],
+  attention: ["warn", "dead"],
+  slow: ["warn", "clock"],
   degraded: ["warn", "dead"],
   unhealthy: ["bad", "cross"],
+  down: ["bad", "cross"],
   planned: ["info", "clock"],
   stopped: ["bad", "cross"],
   done: ["good", "check"],
@@ -52,7 +58,7 @@ const STATES: Readonly<Record<string, readonly [tone: Tone, icon: IconName]>> = 
   warning: ["warn", "dead"],
 };
 
-/** A state that is not known is shown as it is. */
+/** An unknown state is shown without colour. */
 export function StateBadge({ state, title }: { readonly state: string; readonly title?: string | undefined }) {
   const [tone, icon] = STATES[state] ?? (["plain", "dot"] as const);
   return (

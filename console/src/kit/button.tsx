@@ -9,7 +9,7 @@ interface ButtonProps {
   readonly href?: string | undefined;
   readonly kind?: "plain" | "primary" | "danger" | "quiet" | undefined;
   readonly icon?: IconName | undefined;
-  /** For a button that is an icon alone. */
+  /** Accessible name for a button that has only an icon. */
   readonly label?: string | undefined;
   readonly title?: string | undefined;
   readonly isDisabled?: boolean | undefined;
@@ -51,13 +51,13 @@ export function Button(props: ButtonProps) {
 
 const SHOWN_MS = 1_500;
 
-/** Where no clipboard is allowed, as on plain http, the text is shown to be copied by hand. */
+/** Without clipboard access, as on plain http, a message shows the text so that the user can copy it. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    toast(text, { title: "Copy it from here: the browser allows no page to" });
+    toast(text, { title: "The browser blocks the clipboard. Copy this text:" });
     return false;
   }
 }
@@ -77,7 +77,7 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: string; re
   return <Button kind="quiet" icon={isCopied ? "check" : "copy"} label={isCopied ? "Copied" : label} onClick={copy} />;
 }
 
-/** The same by the command line: for scripts, and for those who would rather. See kit/command.ts. */
+/** Copies the CLI command for the same action or query. See kit/command.ts. */
 export function CliButton({ command }: { readonly command: string }) {
   const [isCopied, copy] = useCopy(command);
   return (

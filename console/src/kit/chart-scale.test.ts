@@ -22,7 +22,7 @@ test("G4 times on the axis are round and few", () => {
   assert.deepEqual(shown, ["10:10", "10:20", "10:30"]);
 });
 
-test("G4 a line has a gap where nobody knows the value", () => {
+test("G4 a line has a gap where the value is unknown", () => {
   const points = [
     [0, 1],
     [1, 2],

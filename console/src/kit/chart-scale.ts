@@ -10,7 +10,7 @@ export function roundTicks(most: number): number[] {
 
 const TIME_STEPS_MS = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600].map((seconds) => seconds * 1_000);
 
-/** Round moments, at most `max` of them. */
+/** Round times for the axis, at most `max` of them. */
 export function timeTicks(from: number, to: number, max: number): number[] {
   const step = TIME_STEPS_MS.find((it) => (to - from) / it <= max) ?? 2 * 3_600_000;
   const ticks: number[] = [];
@@ -18,7 +18,7 @@ export function timeTicks(from: number, to: number, max: number): number[] {
   return ticks;
 }
 
-/** The path of a line; where there is no value it has a gap. */
+/** The SVG path of a line, with gaps where values are missing. */
 export function linePath(points: readonly (readonly [x: number, y: number | null])[]): string {
   let path = "";
   let isOpen = false;
@@ -32,7 +32,7 @@ export function linePath(points: readonly (readonly [x: number, y: number | null
   return path;
 }
 
-/** The same closed down to the base, piece by piece. */
+/** The SVG path of the area under the line, closed at the base for each segment. */
 export function areaPath(points: readonly (readonly [x: number, y: number | null])[], base: number): string {
   const pieces: [number, number][][] = [[]];
   for (const [x, y] of points) {

@@ -5,11 +5,11 @@ import { clockText } from "./format.ts";
 
 interface ChartLine {
   readonly name: string;
-  /** Its colour, of the six that charts have. */
+  /** One of the six chart colours. */
   readonly tone: "accent" | "good" | "info" | "warn" | "bad" | "plain";
   readonly isArea?: boolean;
   readonly isDashed?: boolean;
-  /** One for each moment. */
+  /** One value per time. */
   readonly values: readonly (number | null)[];
 }
 
@@ -27,12 +27,12 @@ interface ChartProps {
 }
 
 const HEIGHT = 176;
-/** A time at the right edge must not stand out of the picture. */
+/** Keeps a time label at the right edge inside the chart. */
 const LABEL_HALF = 30;
 const EDGE = { top: 10, right: 8, bottom: 22, left: 48 } as const;
 const TABLE_ROWS_MAX = 30;
 
-/** Lines over time with a crosshair; as a table for those who would rather read it. */
+/** A time series chart with a crosshair, or the same data as a table. */
 export function TimeChart(props: ChartProps) {
   const [isTable, setTable] = useState(false);
   const { label, lines } = props;
@@ -63,7 +63,7 @@ function lastOf(values: readonly (number | null)[], format: (value: number) => s
   return last === undefined || last === null ? "–" : format(last);
 }
 
-/** Lines down through the chart, each with a flag and its words. */
+/** Vertical lines with a label, such as pauses and replays. */
 function Markers({
   markers,
   xOf,
@@ -104,7 +104,7 @@ function ChartPicture({ label, times, lines, markers = [], format }: ChartProps)
   const base = EDGE.top + inner.height;
   return (
     <div class="chart-picture" ref={element} onPointerMove={follow} onPointerLeave={() => setHover(null)}>
-      <svg width={width} height={HEIGHT} role="img" aria-label={`${label}, as a chart. There is a table too.`}>
+      <svg width={width} height={HEIGHT} role="img" aria-label={`${label}, as a chart. Also available as a table.`}>
         {ticks.map((tick) => (
           <g key={tick}>
             <line class="grid" x1={EDGE.left} x2={width - EDGE.right} y1={yOf(tick)} y2={yOf(tick)} />
@@ -152,7 +152,7 @@ interface ReadingProps extends Pick<ChartProps, "lines" | "format"> {
   readonly markers: readonly ChartMarker[];
 }
 
-/** The figures under the crosshair, on the side where there is room. */
+/** The values at the crosshair, on the side with room. */
 function Reading({ at, index, x, width, lines, markers, format }: ReadingProps) {
   const place = x > width / 2 ? { right: `${width - x + 10}px` } : { left: `${x + 10}px` };
   const near = markers.filter((marker) => Math.abs(marker.at - at) < 15_000);
@@ -179,7 +179,7 @@ function ChartTable({ label, times, lines, format }: ChartProps) {
   const step = Math.max(1, Math.ceil(times.length / TABLE_ROWS_MAX));
   const shown = times.flatMap((at, index) => ((times.length - 1 - index) % step === 0 ? [{ at, index }] : []));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the element scrolls and must be reachable by keyboard
     <section class="chart-table" tabIndex={0} aria-label={label}>
       <table>
         <thead>
@@ -235,7 +235,7 @@ function useWidth() {
   return [width, element] as const;
 }
 
-/** A small picture of how something went, beside its figure. */
+/** A small chart beside a figure. */
 export function Sparkline({
   values,
   label,

@@ -12,7 +12,7 @@ interface DialogProps {
   readonly look?: "wide" | "palette";
 }
 
-/** The browser's own modal: it keeps the focus inside and ends by Esc. Whoever had the focus gets it back. */
+/** The browser's modal dialog: it traps the focus, closes with Esc, and returns the focus afterwards. */
 export function Dialog({ title, onClose, children, look }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -22,12 +22,12 @@ export function Dialog({ title, onClose, children, look }: DialogProps) {
     return () => {
       dialog?.close();
       const isThere = before instanceof HTMLElement && before.isConnected && before !== document.body;
-      const heir = isThere ? before : document.getElementById("main");
-      heir?.focus({ preventScroll: true });
+      const next = isThere ? before : document.getElementById("main");
+      next?.focus({ preventScroll: true });
     };
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it; the click is one beside it
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes it; the click is on the backdrop
     <dialog
       ref={element}
       class={look ?? ""}
@@ -48,34 +48,41 @@ export function Dialog({ title, onClose, children, look }: DialogProps) {
 
 interface Question {
   readonly title: string;
-  /** What will happen, and to what. */
+  /** What the action does, and to what. */
   readonly text: ComponentChildren;
-  /** On the button: a verb. */
+  /** The label of the button: a verb. */
   readonly confirm: string;
   readonly isDangerous?: boolean;
-  /** Whether a person must, may or need not say why. */
+  /** Whether the dialog asks for a reason. */
   readonly reason?: "required" | "optional" | "none";
-  /** A number to be given with it. */
+  /** An optional number field. */
   readonly amount?: { readonly label: string; readonly help: string; readonly initial: string };
-  command?(reason: string, amount: string): string;
-  /** What it throws is shown inside the dialog, which stays open. */
-  run(reason: string, amount: string): Promise<void>;
+  /** An optional multi-line field with its validation. */
+  readonly content?: {
+    readonly label: string;
+    readonly help: string;
+    readonly initial: string;
+    problemOf(text: string): string | null;
+  };
+  command?(reason: string, amount: string, content: string): string;
+  /** If it throws, the dialog stays open and shows the error. */
+  run(reason: string, amount: string, content: string): Promise<void>;
 }
 
 const question = createStore<Question | null>(null);
 
-/** Asks before something is done. */
+/** Opens a dialog that asks for confirmation. */
 export function askFor(it: Question): void {
   question.set(it);
 }
 
-/** The shell shows one of these. */
+/** The shell renders this once. */
 export function QuestionDialog() {
   const it = useStore(question);
   return it === null ? null : <AskedQuestion key={it.title} it={it} onClose={() => question.set(null)} />;
 }
 
-/** What is no number must not become none. */
+/** Invalid input must not be treated as an empty field. */
 function isAmount(text: string): boolean {
   const value = Number(text);
   return text.trim() === "" || (Number.isFinite(value) && value > 0);
@@ -84,11 +91,13 @@ function isAmount(text: string): boolean {
 function AskedQuestion({ it, onClose }: { readonly it: Question; onClose(): void }) {
   const [reason, setReason] = useState("");
   const [amount, setAmount] = useState(it.amount?.initial ?? "");
+  const [content, setContent] = useState(it.content?.initial ?? "");
   const wants = it.reason ?? "optional";
   const isWrong = !isAmount(amount);
-  const isReady = !isWrong && (wants !== "required" || reason.trim() !== "");
+  const problem = it.content?.problemOf(content) ?? null;
+  const isReady = !isWrong && problem === null && (wants !== "required" || reason.trim() !== "");
   const action = useAction(async () => {
-    await it.run(reason.trim(), amount.trim());
+    await it.run(reason.trim(), amount.trim(), content);
     onClose();
   });
   return (
@@ -100,6 +109,9 @@ function AskedQuestion({ it, onClose }: { readonly it: Question; onClose(): void
         }}
       >
         <div class="dialog-text">{it.text}</div>
+        {it.content !== undefined && (
+          <ContentField about={it.content} content={content} problem={problem} setContent={setContent} />
+        )}
         {it.amount !== undefined && (
           <label class="field">
             <span>{it.amount.label}</span>
@@ -109,7 +121,9 @@ function AskedQuestion({ it, onClose }: { readonly it: Question; onClose(): void
               aria-invalid={isWrong}
               onInput={(event) => setAmount(event.currentTarget.value)}
             />
-            <small class={isWrong ? "bad" : ""}>{isWrong ? "A number above zero, or nothing." : it.amount.help}</small>
+            <small class={isWrong ? "bad" : ""}>
+              {isWrong ? "Enter a number above zero, or leave it empty." : it.amount.help}
+            </small>
           </label>
         )}
         {wants !== "none" && (
@@ -121,12 +135,12 @@ function AskedQuestion({ it, onClose }: { readonly it: Question; onClose(): void
               maxLength={500}
               onInput={(event) => setReason(event.currentTarget.value)}
             />
-            <small>The audit keeps it, with your name.</small>
+            <small>Recorded in the audit with your name.</small>
           </label>
         )}
         {action.error !== null && <ErrorBox error={action.error} />}
         <div class="dialog-actions">
-          {it.command !== undefined && <CliButton command={it.command(reason.trim(), amount.trim())} />}
+          {it.command !== undefined && <CliButton command={it.command(reason.trim(), amount.trim(), content)} />}
           <span class="spring" />
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -140,5 +154,30 @@ function AskedQuestion({ it, onClose }: { readonly it: Question; onClose(): void
         </div>
       </form>
     </Dialog>
+  );
+}
+
+interface ContentProps {
+  readonly about: NonNullable<Question["content"]>;
+  readonly content: string;
+  readonly problem: string | null;
+  setContent(content: string): void;
+}
+
+/** Shows the problem only after the user has changed the text. */
+function ContentField({ about: { help, initial, label }, content, problem, setContent }: ContentProps) {
+  const isWrong = problem !== null && content !== initial;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <textarea
+        rows={5}
+        value={content}
+        spellcheck={false}
+        aria-invalid={isWrong}
+        onInput={(event) => setContent(event.currentTarget.value)}
+      />
+      <small class={isWrong ? "bad" : ""}>{isWrong ? problem : help}</small>
+    </label>
   );
 }

@@ -1,7 +1,7 @@
 import { useNow } from "./clock.ts";
 import { agoText, timeText } from "./format.ts";
 
-/** When something is to happen; once that is past, it happens as soon as there is room. */
+/** When something is due. "now" once the time has passed: it happens as soon as the relay has capacity. */
 export function Due({ at }: { readonly at: string | null }) {
   const now = useNow();
   if (at === null) return <span class="faint">–</span>;

@@ -2,22 +2,27 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "./api.ts";
 import { Button, CliButton } from "./button.tsx";
 import { Icon } from "./icons.tsx";
+import { PlainText } from "./plain-text.tsx";
 import type { Asked } from "./use-api.ts";
+
+const MESSAGE_CHARS = 2_000;
 
 interface ErrorBoxProps {
   readonly error: ApiError;
   readonly retry?: (() => void) | undefined;
-  /** The same question by the command line, which may say more. */
+  /** The CLI command for the same query, which may show more detail. */
   readonly command?: string | undefined;
 }
 
-/** The one form in which anything that went wrong is told. */
+/** How the console shows every error. */
 export function ErrorBox({ error, retry, command }: ErrorBoxProps) {
   return (
     <div class="error-box" role="alert">
       <Icon name="cross" />
       <div>
-        <strong>{error.message}</strong>
+        <strong>
+          <PlainText text={error.message} charsMax={MESSAGE_CHARS} />
+        </strong>
         {error.fix !== null && <p>{error.fix}</p>}
         <p class="faint">
           <code>{error.code}</code>
@@ -27,7 +32,7 @@ export function ErrorBox({ error, retry, command }: ErrorBoxProps) {
           <div class="row">
             {retry !== undefined && (
               <Button icon="retry" onClick={retry}>
-                Try again
+                Retry
               </Button>
             )}
             {command !== undefined && <CliButton command={command} />}
@@ -38,25 +43,25 @@ export function ErrorBox({ error, retry, command }: ErrorBoxProps) {
   );
 }
 
-/** While neither the service nor its database can answer: said once, calmly; every screen asks again by itself. */
+/** Shown while the service or its database is unavailable. Every screen retries by itself. */
 function Outage({ error, retry }: { readonly error: ApiError; readonly retry: () => void }) {
-  // Everything else is told by the service itself, or by what stands before it.
+  // Any other code comes from the service itself or from a proxy.
   const isService = !error.code.startsWith("DATABASE_");
   return (
     <div class="outage" role="alert">
       <Icon name="unplug" />
       <h2>{isService ? "The service does not answer" : "The database does not answer"}</h2>
-      <p>{error.status === 0 ? "This page keeps trying, and goes on by itself." : error.message}</p>
+      <p>{error.status === 0 ? "This page retries and continues automatically." : error.message}</p>
       {error.fix !== null && <p>{error.fix}</p>}
       {!isService && (
         <p class="faint">
-          Nothing is lost meanwhile: what was written is in the outbox, and goes out when the database is back. This
-          page keeps trying.
+          No events are lost: they are in the outbox, and the relay delivers them when the database is back. This page
+          retries automatically.
         </p>
       )}
       <div class="row">
         <Button icon="retry" onClick={retry}>
-          Try now
+          Retry now
         </Button>
         <CliButton command="outbox-relay doctor" />
       </div>
@@ -67,12 +72,12 @@ function Outage({ error, retry }: { readonly error: ApiError; readonly retry: ()
 interface AnswerProps<T> {
   readonly asked: Asked<T>;
   readonly command?: string | undefined;
-  /** Instead of the grey bars while nothing is there yet. */
+  /** Shown instead of the skeleton until the first answer. */
   readonly waiting?: ComponentChildren;
   children(data: T): ComponentChildren;
 }
 
-/** The answer to a question, or how it stands: grey bars, an error, an outage. Old data is dimmed while it is renewed. */
+/** Renders the answer of a request, or its state: skeleton, error or outage. */
 export function Answer<T>({ asked, command, waiting, children }: AnswerProps<T>) {
   const { data, error, reload } = asked;
   if (data === null) {
@@ -104,7 +109,7 @@ interface EmptyProps {
   readonly children?: ComponentChildren;
 }
 
-/** Nothing to show: why, and what to do about it, if that is a pity. */
+/** An empty list: why it is empty, and what to do about it. */
 export function Empty({ title, icon = "check", children }: EmptyProps) {
   return (
     <div class="empty">

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { apiUrl, sessionEnds } from "./api.ts";
 import { type QueryValues, queryText } from "./place.ts";
 
-/** `off`: nobody asked for it, or nobody looks at the page. `stale`: what is shown may be old; it is being mended. */
+/** `off`: not requested, or the page is hidden. `stale`: the shown data may be old; the stream is reconnecting. */
 export type LiveState = "off" | "connecting" | "live" | "stale";
 
 type Listeners = Readonly<Record<string, (data: unknown) => void>>;
@@ -11,13 +11,13 @@ const RETRY_FIRST_MS = 1_000;
 const RETRY_LAST_MS = 15_000;
 
 interface StreamOptions {
-  /** Silence for longer than this is a fault; for streams that speak at regular times. */
+  /** Reconnect after this time without a message. For streams that send at regular intervals. */
   readonly quietMsMax?: number;
 }
 
 /**
- * Server-sent events for as long as the page is looked at: browsers allow few connections to one server, and a tab in the
- * background must not hold one. After a break it connects again by itself.
+ * Server-sent events while the page is visible: browsers allow few connections per server, so a background tab must not
+ * hold one. Reconnects by itself.
  */
 export function useEventStream(
   path: string | null,
@@ -30,7 +30,7 @@ export function useEventStream(
   current.current = listeners;
   const names = Object.keys(listeners).join();
   const text = queryText(query);
-  // Text and names hold what query and listeners hold, and stay the same while those do.
+  // `text` and `names` stand for query and listeners: strings stay equal across renders, objects do not.
   useEffect(() => {
     if (path === null) return setState("off");
     return openStream(apiUrl(path, query), names.split(","), current, quietMsMax, setState);
@@ -43,7 +43,7 @@ function openStream(
   names: readonly string[],
   listeners: { readonly current: Listeners },
   quietMsMax: number,
-  tell: (state: LiveState) => void,
+  report: (state: LiveState) => void,
 ): () => void {
   let source: EventSource | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -57,25 +57,25 @@ function openStream(
   };
   const fail = () => {
     close();
-    tell("stale");
+    report("stale");
     failures += 1;
-    // The browser does not say why it was refused; whoever asks for the session finds out.
+    // EventSource hides the status code: loading the session finds out whether it has ended.
     if (failures === 1) sessionEnds.set(sessionEnds.get() + 1);
     timer = setTimeout(open, Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** (failures - 1)));
   };
   const heard = () => {
     failures = 0;
-    tell("live");
+    report("live");
     clearTimeout(quiet);
     if (quietMsMax > 0) quiet = setTimeout(fail, quietMsMax);
   };
   function open(): void {
     close();
     if (document.hidden) {
-      tell("off");
+      report("off");
       return;
     }
-    if (failures === 0) tell("connecting");
+    if (failures === 0) report("connecting");
     source = new EventSource(url);
     source.addEventListener("open", heard);
     source.addEventListener("error", fail);

@@ -4,15 +4,15 @@ import { changeQuery } from "./router.ts";
 
 interface SearchProps {
   readonly label: string;
-  /** The name of the value in the address. */
+  /** The name of the query parameter. */
   readonly name: string;
   readonly value: string;
   readonly placeholder?: string;
-  /** Under the field: examples, or what is wrong. */
+  /** Examples shown below the field. */
   readonly hints?: readonly string[];
 }
 
-/** `/` leads here. Enter puts the text into the address, and so begins the search; a new search begins on the first page. */
+/** `/` focuses it. Enter puts the text into the address, which starts the search on the first page. */
 export function SearchField({ label, name, value, placeholder, hints = [] }: SearchProps) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -59,7 +59,7 @@ interface SelectProps {
   readonly options: readonly (readonly [value: string, text: string])[];
 }
 
-/** Its value is in the address. */
+/** A select field whose value is in the address. */
 export function SelectField({ label, name, value, options }: SelectProps) {
   return (
     <label class="select">

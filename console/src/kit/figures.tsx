@@ -1,7 +1,9 @@
 import { useNow } from "./clock.ts";
 import { agoText, countText, durationText, timeText } from "./format.ts";
+import { Hint, type HintWord } from "./hint.tsx";
+import { PlainText } from "./plain-text.tsx";
 
-/** How long ago, with the exact time on hovering. */
+/** How long ago, with the exact time in the tooltip. */
 export function Ago({ at }: { readonly at: string | null }) {
   const now = useNow();
   if (at === null) return <span class="faint">–</span>;
@@ -22,12 +24,15 @@ export function Count({
 }) {
   if (value === null)
     return (
-      <span class="faint" title="Nobody can tell at present">
+      <span class="faint" title="Unknown">
         –
       </span>
     );
   return (
-    <span class="num" title={isEstimate ? "An estimate: counting would cost the database too much" : undefined}>
+    <span
+      class="num"
+      title={isEstimate ? "An estimate: an exact count would be too expensive for the database" : undefined}
+    >
       {isEstimate && "≈ "}
       {countText(value)}
     </span>
@@ -44,7 +49,7 @@ interface ProgressPart {
   readonly tone: "good" | "accent" | "bad" | "plain" | "warn";
 }
 
-/** A bar of several parts; what is missing to `total` is still to come. */
+/** A progress bar of several parts; the remainder up to `total` is still to be done. */
 export function Progress({
   label,
   total,
@@ -74,7 +79,7 @@ export function Progress({
   );
 }
 
-/** A breakdown: the largest first, each with its bar. */
+/** A breakdown with bars, largest first. */
 export function Bars({
   label,
   counts,
@@ -91,7 +96,15 @@ export function Bars({
       {rows.map(([name, count]) => (
         <li key={name}>
           <span class="bar" style={{ width: `${(100 * count) / most}%` }} />
-          <span class="name">{hrefOf === undefined ? name : <a href={hrefOf(name)}>{name}</a>}</span>
+          <span class="name">
+            {hrefOf === undefined ? (
+              <PlainText text={name} />
+            ) : (
+              <a href={hrefOf(name)}>
+                <PlainText text={name} />
+              </a>
+            )}
+          </span>
           <span class="num">{countText(count)}</span>
         </li>
       ))}
@@ -99,7 +112,7 @@ export function Bars({
   );
 }
 
-/** A figure that matters, large. */
+/** A key figure. */
 export function Tile({
   label,
   value,
@@ -107,6 +120,7 @@ export function Tile({
   note,
   tone,
   href,
+  hint,
 }: {
   readonly label: string;
   readonly value: string;
@@ -114,6 +128,7 @@ export function Tile({
   readonly note?: string | undefined;
   readonly tone?: "bad" | "warn" | undefined;
   readonly href?: string | undefined;
+  readonly hint?: HintWord | undefined;
 }) {
   const inside = (
     <>
@@ -126,11 +141,20 @@ export function Tile({
     </>
   );
   const look = `tile ${tone ?? ""}`;
-  return href === undefined ? (
-    <div class={look}>{inside}</div>
+  const tile =
+    href === undefined ? (
+      <div class={look}>{inside}</div>
+    ) : (
+      <a class={look} href={href}>
+        {inside}
+      </a>
+    );
+  return hint === undefined ? (
+    tile
   ) : (
-    <a class={look} href={href}>
-      {inside}
-    </a>
+    <div class="hinted">
+      {tile}
+      <Hint word={hint} />
+    </div>
   );
 }

@@ -1,3 +1,5 @@
+import { clockIn, timeZone } from "./time-zone.ts";
+
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -24,7 +26,7 @@ function twoUnits(ms: number, big: number, bigName: string, small: number, small
 /** How long ago, in one unit, for lists. */
 export function agoText(at: number, now: number): string {
   const ms = now - at;
-  // Two clocks differ a little: what has just happened must not be in the future.
+  // Two clocks differ a little: a recent time must not be shown as in the future.
   if (Math.abs(ms) < 2 * SECOND) return "just now";
   return ms < 0 ? `in ${oneUnit(-ms)}` : `${oneUnit(ms)} ago`;
 }
@@ -58,7 +60,7 @@ function trimmed(value: number, hasFraction: boolean): string {
   return value.toFixed(hasFraction ? 1 : 0).replace(/\.0$/, "");
 }
 
-/** Events a second; small rates keep a digit behind the point. */
+/** Events per second; small rates keep one decimal. */
 export function rateText(perSecond: number | null): string {
   if (perSecond === null) return "–";
   if (perSecond === 0) return "0";
@@ -79,13 +81,11 @@ export function bytesText(bytes: number | null): string {
   return `${value.toFixed(value < 10 ? 1 : 0)} ${units[at]}`;
 }
 
-/** In the reader's own zone, to the second. */
+/** In the selected time zone, to the second. */
 export function timeText(at: string | number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return String(at);
-  const two = (value: number) => String(value).padStart(2, "0");
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return clockIn(timeZone.get(), date).replace("T", " ");
 }
 
 export function clockText(at: string | number): string {

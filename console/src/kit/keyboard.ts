@@ -1,4 +1,4 @@
-/** Letters are commands only where nobody writes, and never together with Ctrl, Alt or the system's key. */
+/** Letters are shortcuts only outside of text fields, and never together with Ctrl, Alt or Meta. */
 export function isTyping(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) return true;
   const target = event.target as HTMLElement | null;

@@ -1,10 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { LiveState } from "./event-stream.ts";
+import { Hint, type HintWord } from "./hint.tsx";
 
 interface PageProps {
   readonly title: string;
-  /** Over the title, the way back: label and address. */
+  /** Rendered instead of the title if the title comes from an event: it may be long or need markup. */
+  readonly heading?: ComponentChildren;
+  /** The back link above the title: label and address. */
   readonly back?: readonly [label: string, href: string] | undefined;
   readonly badge?: ComponentChildren;
   readonly lead?: ComponentChildren;
@@ -12,7 +15,7 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-export function Page({ title, back, badge, lead, actions, children }: PageProps) {
+export function Page({ title, heading = title, back, badge, lead, actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · outbox-relay`;
   }, [title]);
@@ -26,7 +29,7 @@ export function Page({ title, back, badge, lead, actions, children }: PageProps)
             </a>
           )}
           <h1>
-            {title} {badge}
+            {heading} {badge}
           </h1>
         </div>
         {actions !== undefined && <div class="actions">{actions}</div>}
@@ -40,18 +43,21 @@ export function Page({ title, back, badge, lead, actions, children }: PageProps)
 interface CardProps {
   readonly title?: string | undefined;
   readonly note?: ComponentChildren;
+  /** The explanation of a term in the title. */
+  readonly hint?: HintWord | undefined;
   readonly actions?: ComponentChildren;
   /** Without padding, for tables. */
   readonly isFlush?: boolean | undefined;
   readonly children: ComponentChildren;
 }
 
-export function Card({ title, note, actions, isFlush = false, children }: CardProps) {
+export function Card({ title, note, hint, actions, isFlush = false, children }: CardProps) {
   return (
     <section class={isFlush ? "card flush" : "card"} aria-label={title}>
       {(title !== undefined || actions !== undefined) && (
         <header>
           <h2>{title}</h2>
+          {hint !== undefined && <Hint word={hint} />}
           {note !== undefined && <span class="note">{note}</span>}
           <span class="spring" />
           {actions}
@@ -69,7 +75,7 @@ interface Tab {
   readonly count?: number | null | undefined;
 }
 
-/** Links, because which tab is open belongs into the address. */
+/** Tabs are links, because the open tab is part of the address. */
 export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
   return (
     <nav class="tabs" aria-label={label}>
@@ -84,10 +90,10 @@ export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: r
 }
 
 const LIVE_TEXTS: Readonly<Record<LiveState, readonly [word: string, title: string]>> = {
-  live: ["live", "What is shown follows by itself"],
-  connecting: ["connecting", "The stream is being opened"],
-  stale: ["stale", "The stream is broken: what is shown may be old. It is being opened again."],
-  off: ["off", "Not followed"],
+  live: ["live", "Updates automatically"],
+  connecting: ["connecting", "Opening the stream"],
+  stale: ["stale", "The stream is interrupted: the data may be old. Reconnecting."],
+  off: ["off", "No live updates"],
 };
 
 export function LiveMark({ state }: { readonly state: LiveState }) {
@@ -100,7 +106,7 @@ export function LiveMark({ state }: { readonly state: LiveState }) {
   );
 }
 
-/** Names with values. A value of null is left out. */
+/** Names with values. Null values are omitted. */
 export function KeyValues({ items }: { readonly items: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="key-values">

@@ -16,7 +16,7 @@ test("G4 an address holds the screen and all of its state", () => {
   );
 });
 
-test("G4 whatever is in an id, a key or a filter comes out of the address as it went in", () => {
+test("G4 ids, keys and filters survive the address, whatever characters they hold", () => {
   const text = fc.string({ unit: "binary", minLength: 1 }).filter((it) => it.isWellFormed());
   fc.assert(
     fc.property(text, text, (id, q) => {
@@ -27,7 +27,7 @@ test("G4 whatever is in an id, a key or a filter comes out of the address as it 
   );
 });
 
-test("G4 a path matches its own pattern alone", () => {
+test("G4 a path matches only its own pattern", () => {
   assert.deepEqual(matchPath("/replays/:id", "/replays/4%252"), { id: "4%2" });
   assert.equal(matchPath("/replays/:id", "/replays"), null);
   assert.equal(matchPath("/replays", "/audit"), null);

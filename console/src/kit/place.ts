@@ -1,4 +1,4 @@
-/** Where somebody is: all that a screen shows follows from it, so that an address can be sent to a colleague. */
+/** The current address. It holds the whole state of a screen, so that a user can send it to a colleague. */
 export interface Place {
   readonly path: string;
   readonly query: Query;
@@ -6,7 +6,7 @@ export interface Place {
 
 export type Query = Readonly<Record<string, string>>;
 
-/** What has no value is left out of the address. */
+/** Empty values are left out of the address. */
 export type QueryValues = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export function parsePlace(hash: string): Place {
@@ -20,7 +20,7 @@ export function queryText(query: QueryValues): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === null || value === "" || value === false ? [] : [[name, String(value)]],
   );
-  // Colons and commas are what filters are made of, and they are legal where they stand.
+  // Filters are full of colons and commas, which are legal in a fragment.
   return new URLSearchParams(given).toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
 }
 
@@ -35,7 +35,7 @@ export function segment(text: string): string {
   return encodeURIComponent(text);
 }
 
-/** The values of the `:names` in a pattern, or null where the path is another one. */
+/** The values of the `:names` in a pattern, or null if the path does not match. */
 export function matchPath(pattern: string, path: string): Query | null {
   const wanted = pattern.split("/");
   const parts = path.split("/");
@@ -53,7 +53,7 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    // Somebody has typed a lone percent sign: then it means itself.
+    // Not an escape sequence: keep the percent sign as it is.
     return part;
   }
 }

@@ -1,11 +1,11 @@
 import { session, useMay } from "./session.ts";
 import { useStore } from "./store.ts";
 
-/** Beside buttons that somebody sees and may not press. */
+/** Explains disabled buttons to users without the role. */
 export function RoleNote() {
   const may = useMay("operator");
   const role = useStore(session)?.identity?.role;
   return may || role === undefined ? null : (
-    <span class="note">You are a {role}: to change things is for operators.</span>
+    <span class="note">Your role is {role}: only operators can make changes.</span>
   );
 }

@@ -10,7 +10,7 @@ export function usePlace(): Place {
   return useMemo(() => parsePlace(text), [text]);
 }
 
-/** `replace` for what is typed letter by letter: it leaves no trail of back steps. */
+/** `replace` is for changes on every keystroke: they add no history entries. */
 export function navigate(path: string, query: QueryValues = {}, how: "push" | "replace" = "push"): void {
   const next = placeHash(path, query);
   if (next === location.hash) return;
@@ -21,7 +21,7 @@ export function navigate(path: string, query: QueryValues = {}, how: "push" | "r
   }
 }
 
-/** Changes some of the query of the screen one is on; null takes a value away. */
+/** Changes parts of the query of the current screen; null removes a value. */
 export function changeQuery(changes: QueryValues, how: "push" | "replace" = "push"): void {
   const { path, query } = parsePlace(location.hash);
   navigate(path, { ...query, ...changes }, how);

@@ -6,19 +6,19 @@ export const session = createStore<Session | null>(null);
 
 let isLapsed = false;
 
-/** Whether the session of an account ran out by itself; logging out forgets the session before. */
+/** Whether an OpenID Connect session expired. Signing out clears the session first, so it does not count. */
 export function hasLapsed(): boolean {
   return isLapsed;
 }
 
-/** Asks who is there; what goes wrong is told by the outage. */
+/** Loads the current identity. Failures are shown by the outage bar. */
 export async function loadSession(): Promise<void> {
   try {
     const found = await apiGet<Session>("/session");
     isLapsed = session.get()?.identity?.by === "oidc" && found.identity === null;
     session.set(found);
   } catch {
-    // The last known one stays: an outage signs nobody out.
+    // Keep the last known session: an outage must not sign the user out.
   }
 }
 
@@ -26,7 +26,7 @@ sessionEnds.subscribe(() => void loadSession());
 
 const RANKS = ["viewer", "operator", "admin"] as const;
 
-/** Whether to offer an action at all. The API decides in any case. */
+/** Whether to enable an action. The API checks the role again. */
 export function useMay(role: (typeof RANKS)[number]): boolean {
   const identity = useStore(session)?.identity;
   return identity !== null && identity !== undefined && RANKS.indexOf(identity.role) >= RANKS.indexOf(role);

@@ -1,11 +1,14 @@
+import { Marked } from "./plain-text.tsx";
+import { visibleText } from "./visible-text.ts";
+
 const SHOWN_MAX = 20;
 
-/** Ids that are made one after the other differ at their end: long ones are cut in the middle. */
+/** Truncates long ids in the middle: sequential ids differ at their end. */
 export function ShortId({ id }: { readonly id: string }) {
   const text = id.length <= SHOWN_MAX ? id : `${id.slice(0, 8)}…${id.slice(-8)}`;
   return (
-    <span class="mono nowrap" title={id}>
-      {text}
+    <span class="mono nowrap" title={visibleText(id)}>
+      <Marked text={text} />
     </span>
   );
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** One value that several parts of the page look at. */
+/** A value that several components observe. */
 interface Store<T> {
   get(): T;
   set(value: T): void;
@@ -27,7 +27,7 @@ export function createStore<T>(initial: T): Store<T> {
 export function useStore<T>(store: Store<T>): T {
   const [value, setValue] = useState(store.get());
   useEffect(() => {
-    // It may have changed between the first drawing and this.
+    // The value may have changed between the first render and this effect.
     setValue(() => store.get());
     return store.subscribe(() => setValue(() => store.get()));
   }, [store]);

@@ -1,35 +1,37 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button.tsx";
+import { Hint, type HintWord } from "./hint.tsx";
 import { isTyping } from "./keyboard.ts";
 import { changeQuery } from "./router.ts";
 
 export interface Column<Row> {
   readonly name: string;
+  readonly hint?: HintWord;
   cell(row: Row): ComponentChildren;
-  /** Figures stand to the right. */
+  /** Figures are aligned right. */
   readonly isFigure?: boolean;
-  /** Takes what room is left, and is cut with an ellipsis. */
+  /** Fills the remaining width and is truncated with an ellipsis. */
   readonly isWide?: boolean;
-  /** Not on a phone. */
+  /** Hidden on a phone. */
   readonly isExtra?: boolean;
 }
 
 interface TableProps<Row> {
-  /** What the table holds, for those who cannot see it. */
+  /** Accessible name of the table. */
   readonly label: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   keyOf(row: Row): string;
-  /** Where Enter and a click lead. The first column is the link. */
+  /** The target of Enter and of a click. The first column is the link. */
   hrefOf?(row: Row): string;
-  /** Check boxes, when given. */
+  /** Adds checkboxes. */
   readonly chosen?: ReadonlySet<string> | undefined;
   onChoose?(chosen: ReadonlySet<string>): void;
   readonly isDim?: boolean | undefined;
 }
 
-/** j and k walk over the rows, Enter opens, x chooses. On a phone each row is a card. */
+/** j and k move between rows, Enter opens, x selects. On a phone each row is a card. */
 export function Table<Row>(props: TableProps<Row>) {
   const { label, columns, rows, keyOf, chosen, onChoose, isDim = false } = props;
   const [at, setAt] = useState(-1);
@@ -46,7 +48,7 @@ export function Table<Row>(props: TableProps<Row>) {
   useEffect(() => {
     const row = body.current?.children[at];
     row?.scrollIntoView({ block: "nearest" });
-    // The link has the focus then: Enter opens it, and who cannot see the row hears it.
+    // The link gets the focus: Enter opens it, and a screen reader reads it.
     row?.querySelector("a")?.focus({ preventScroll: true });
   }, [at]);
   return (
@@ -58,7 +60,7 @@ export function Table<Row>(props: TableProps<Row>) {
               <th scope="col" class="choose">
                 <input
                   type="checkbox"
-                  aria-label="Choose all that are shown"
+                  aria-label="Select all shown"
                   checked={rows.length > 0 && rows.every((row) => chosen.has(keyOf(row)))}
                   onChange={(event) => onChoose?.(new Set(event.currentTarget.checked ? rows.map(keyOf) : []))}
                 />
@@ -67,6 +69,7 @@ export function Table<Row>(props: TableProps<Row>) {
             {columns.map((column) => (
               <th key={column.name} scope="col" class={lookOf(column)}>
                 {column.name}
+                {column.hint !== undefined && <Hint word={column.hint} />}
               </th>
             ))}
           </tr>
@@ -93,13 +96,13 @@ function TableRow<Row>({ chosen, columns, hrefOf, keyOf, row, isAt, choose }: Ro
     if (href !== undefined && !isOwnClick(event)) location.hash = href;
   };
   return (
-    // The keyboard has the link of the first column.
+    // Keyboard users have the link in the first column.
     <tr class={`${isAt ? "at" : ""}${href === undefined ? "" : " opens"}`} onClick={open}>
       {chosen !== undefined && (
         <td class="choose">
           <input
             type="checkbox"
-            aria-label={`Choose ${keyOf(row)}`}
+            aria-label={`Select ${keyOf(row)}`}
             checked={chosen.has(keyOf(row))}
             onChange={choose}
           />
@@ -118,7 +121,7 @@ function lookOf<Row>({ isFigure, isWide, isExtra }: Column<Row>): string {
   return [isFigure && "figure", isWide && "wide", isExtra && "extra"].filter(Boolean).join(" ");
 }
 
-/** A link, a button or a chosen piece of text inside the row means itself. */
+/** Clicks on a link, a button or selected text inside the row do not open the row. */
 function isOwnClick(event: Event): boolean {
   const target = event.target as Element;
   return target.closest("a, button, input, label") !== null || String(getSelection()) !== "";
@@ -141,12 +144,12 @@ function useRowKeys(count: number, at: number, setAt: (at: number) => void, choo
 }
 
 interface PagerProps {
-  /** Of this page, as the address holds it. */
+  /** The cursor of this page, from the address. */
   readonly cursor: string | undefined;
   readonly next: string | null;
 }
 
-/** Keyset pages: forward by the cursor in the address, back by the browser, or to the first one. */
+/** Keyset pagination: forward with the cursor in the address, back with the browser's history. */
 export function Pager({ cursor, next }: PagerProps) {
   if (cursor === undefined && next === null) return null;
   return (

@@ -14,7 +14,7 @@ export function setTheme(next: Theme): void {
   try {
     localStorage.setItem(NAME, next);
   } catch {
-    // Where nothing may be stored it holds until the page is closed.
+    // Storage is blocked: the choice lasts until the page is closed.
   }
 }
 

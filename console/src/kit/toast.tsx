@@ -17,7 +17,7 @@ const STAYS_MS = 6_000;
 const toasts = createStore<readonly Toast[]>([]);
 let lastId = 0;
 
-/** A short word on what has just happened; read out too. */
+/** A short message about a finished action; screen readers read it. */
 export function toast(text: string, { title, tone = "good" }: ToastOptions = {}): void {
   lastId += 1;
   const id = lastId;
@@ -29,7 +29,7 @@ function drop(id: number): void {
   toasts.set(toasts.get().filter((it) => it.id !== id));
 }
 
-/** The shell shows one of these. */
+/** The shell renders this once. */
 export function Toasts() {
   return (
     <output class="toasts" aria-live="polite">

@@ -1,21 +1,34 @@
 import type { z } from "zod";
 import type { changeSchema, groupsSchema, letterPageSchema } from "../../../src/http/schemas/dead-letters.ts";
+import type { destinationsSchema } from "../../../src/http/schemas/destinations.ts";
 import type {
   attemptSchema,
+  correlationSchema,
+  editSchema,
   eventPageSchema,
   payloadSchema,
   shownEventSchema,
   sourcesSchema,
 } from "../../../src/http/schemas/events.ts";
-import type { keyChangeSchema, keysSchema } from "../../../src/http/schemas/keys.ts";
+import type { keyBulkSchema, keysSchema } from "../../../src/http/schemas/keys.ts";
 import type {
   destinationSchema,
   overviewSchema,
   pointSchema,
   seriesSchema,
 } from "../../../src/http/schemas/overview.ts";
-import type { lanesSchema, statusSchema } from "../../../src/http/schemas/pipelines.ts";
-import type { planItemsSchema, planPageSchema, planSchema } from "../../../src/http/schemas/replays.ts";
+import type {
+  changedPipelinesSchema,
+  forgetSchema,
+  lanesSchema,
+  statusSchema,
+} from "../../../src/http/schemas/pipelines.ts";
+import type {
+  patchPreviewSchema,
+  planItemsSchema,
+  planPageSchema,
+  planSchema,
+} from "../../../src/http/schemas/replays.ts";
 import type {
   auditActionSchema,
   auditEntrySchema,
@@ -26,14 +39,19 @@ import type {
   sessionSchema,
 } from "../../../src/http/schemas/service.ts";
 
-/** What the API answers with: its own schemas, so that a change there is an error here. */
+/** Types of the API's answers, derived from its schemas: a change there is a type error here. */
 export type Session = z.output<typeof sessionSchema>;
 export type Overview = z.output<typeof overviewSchema>;
+export type HealthCause = Overview["causes"][number];
 export type Destination = z.output<typeof destinationSchema>;
+export type KnownDestinations = z.output<typeof destinationsSchema>;
+export type KnownDestination = KnownDestinations["destinations"][number];
+export type ChangedPipelines = z.output<typeof changedPipelinesSchema>;
 export type Point = z.output<typeof pointSchema>;
 export type Series = z.output<typeof seriesSchema>;
 export type Status = z.output<typeof statusSchema>;
 export type PipelineStatus = Status["pipelines"][number];
+export type ForgottenPipeline = z.output<typeof forgetSchema>;
 export type Lanes = z.output<typeof lanesSchema>;
 export type Lane = Lanes["lanes"][number];
 export type Sources = z.output<typeof sourcesSchema>;
@@ -41,6 +59,8 @@ export type EventPage = z.output<typeof eventPageSchema>;
 export type EventRow = EventPage["events"][number];
 export type ShownEvent = z.output<typeof shownEventSchema>;
 export type Attempt = z.output<typeof attemptSchema>;
+export type Edit = z.output<typeof editSchema>;
+export type Correlation = z.output<typeof correlationSchema>;
 export type Payload = z.output<typeof payloadSchema>;
 export type LetterPage = z.output<typeof letterPageSchema>;
 export type Letter = LetterPage["deadLetters"][number];
@@ -49,8 +69,10 @@ export type LetterGroup = LetterGroups["groups"][number];
 export type LetterChange = z.output<typeof changeSchema>;
 export type Keys = z.output<typeof keysSchema>;
 export type KeyOfEvents = Keys["keys"][number];
-export type KeyChange = z.output<typeof keyChangeSchema>;
+export type KeyBulk = z.output<typeof keyBulkSchema>;
 export type Plan = z.output<typeof planSchema>;
+export type PatchPreview = z.output<typeof patchPreviewSchema>;
+export type PlanStratum = Plan["strata"][number];
 export type PlanPage = z.output<typeof planPageSchema>;
 export type PlanItems = z.output<typeof planItemsSchema>;
 export type Audit = z.output<typeof auditSchema>;

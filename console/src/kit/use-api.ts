@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, apiGet, apiUrl } from "./api.ts";
 import type { QueryValues } from "./place.ts";
 
-/** A question to the API with its last answer. Data and error may both be there: what is shown is then from before. */
+/** A request to the API with its last answer. With both data and error, the data is from before the error. */
 export interface Asked<T> {
   readonly data: T | null;
   readonly error: ApiError | null;
@@ -13,6 +13,8 @@ export interface Asked<T> {
 interface State<T> {
   readonly key: string;
   readonly data: T | null;
+  /** The key of the request that the data belongs to. */
+  readonly dataKey: string;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
 }
@@ -21,7 +23,7 @@ const RETRY_FIRST_MS = 2_000;
 const RETRY_LAST_MS = 15_000;
 const KEPT_ANSWERS_MAX = 40;
 
-/** Going back shows at once what was there, while it is asked for again. */
+/** Cached answers: going back shows the old data at once while it is loaded again. */
 const kept = new Map<string, unknown>();
 
 function keep(key: string, data: unknown): void {
@@ -32,8 +34,8 @@ function keep(key: string, data: unknown): void {
 }
 
 /**
- * Asks when path or query change, again every `everyMs`, and again by itself while the service or its database cannot
- * answer. Not while nobody looks at the page. A path of null asks nothing.
+ * Loads when path or query change, every `everyMs`, and with backoff while the service or its database is unavailable.
+ * Not while the page is hidden. A path of null loads nothing.
  */
 export function useApi<T>(
   path: string | null,
@@ -44,7 +46,7 @@ export function useApi<T>(
   const [state, setState] = useState<State<T>>(() => begin<T>(key));
   const [round, setRound] = useState(0);
   const failures = useRef(0);
-  // The key holds path and query; each round asks anew.
+  // `key` stands for path and query; each round is a new request.
   useEffect(() => {
     if (path === null) return;
     const gone = new AbortController();
@@ -57,14 +59,14 @@ export function useApi<T>(
       (data) => {
         failures.current = 0;
         keep(key, data);
-        setState({ key, data, error: null, isLoading: false });
+        setState({ key, data, dataKey: key, error: null, isLoading: false });
         if (everyMs > 0) again(everyMs);
       },
       (error: unknown) => {
         if (gone.signal.aborted) return;
         failures.current += 1;
         const shown = error instanceof ApiError ? error : new ApiError(0, "UNEXPECTED", String(error), null);
-        setState((before) => ({ ...before, key, error: shown, isLoading: false }));
+        setState((before) => failed(before, key, shown));
         if (shown.isPassing) again(Math.min(RETRY_LAST_MS, RETRY_FIRST_MS * 2 ** (failures.current - 1)));
         else if (everyMs > 0) again(everyMs);
       },
@@ -78,11 +80,18 @@ export function useApi<T>(
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
 }
 
-/** Another page or filter of the same list: the old rows stay until the new ones are there, so that nothing jumps. */
+/** For another page or filter of the same list the old rows stay until the new ones arrive, so that nothing jumps. */
 function begin<T>(key: string, before?: State<T>): State<T> {
   const isSamePath = before !== undefined && before.key.split("?")[0] === key.split("?")[0];
-  const data = (kept.get(key) as T | undefined) ?? (isSamePath ? before.data : null);
-  return { key, data, error: null, isLoading: key !== "" };
+  const found = kept.get(key) as T | undefined;
+  if (found === undefined && isSamePath) return { ...before, key, error: null, isLoading: key !== "" };
+  return { key, data: found ?? null, dataKey: key, error: null, isLoading: key !== "" };
+}
+
+/** Drops the data of another request: beside an error it would look like the data of this one. */
+function failed<T>(before: State<T>, key: string, error: ApiError): State<T> {
+  const data = before.dataKey === key ? before.data : null;
+  return { key, data, dataKey: key, error, isLoading: false };
 }
 
 interface Action<Input> {
@@ -91,7 +100,7 @@ interface Action<Input> {
   run(input: Input): Promise<void>;
 }
 
-/** Something that changes something: one at a time, with what came of it. */
+/** Runs a change, one at a time, and keeps its error. */
 export function useAction<Input = void>(work: (input: Input) => Promise<void>): Action<Input> {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);

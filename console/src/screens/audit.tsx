@@ -5,34 +5,45 @@ import { command, flag } from "../kit/command.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
 import { SelectField } from "../kit/fields.tsx";
 import { Ago } from "../kit/figures.tsx";
+import { TimeMenu } from "../kit/filter/time-range.tsx";
 import { Card, Page } from "../kit/page.tsx";
 import { placeHash, segment } from "../kit/place.ts";
+import { PlainText } from "../kit/plain-text.tsx";
 import { changeQuery } from "../kit/router.ts";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import type { Audit, AuditEntry } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
+import { ViewsMenu } from "../kit/views-menu.tsx";
+import { visibleText } from "../kit/visible-text.ts";
 import { AUDIT_TONES, auditTone, detailText } from "./audit/audit-text.ts";
 import type { ScreenProps } from "./screens.tsx";
 
 const ROWS = 50;
 
-/** Who did what, to what, why and by which way. Nothing can be taken out of it. */
+/** Who did what, to what, why and through which interface. The audit is append-only. */
 export function AuditScreen({ query }: ScreenProps) {
-  const { action, actor, cursor, eventId, target } = query;
-  const asked = useApi<Audit>("/audit", { actor, action, target, eventId, cursor, limit: ROWS });
+  const { action, actor, cursor, eventId, since, target, until } = query;
+  const asked = useApi<Audit>("/audit", { actor, action, target, eventId, since, until, cursor, limit: ROWS });
   const line = command(
     "audit",
     ...flag("actor", actor),
     ...flag("action", action),
     ...flag("target", target),
     ...flag("event", eventId),
+    ...flag("since", since),
+    ...flag("until", until),
   );
-  const isFiltered = [action, actor, eventId, target].some((it) => it !== undefined);
+  const isFiltered = [action, actor, eventId, since, target, until].some((it) => it !== undefined);
   return (
     <Page
       title="Audit"
-      lead="Every action of a person, with the reason that was given."
-      actions={<CliButton command={line} />}
+      lead="Every action of an operator, with its reason."
+      actions={
+        <>
+          <ViewsMenu />
+          <CliButton command={line} />
+        </>
+      }
     >
       <div class="filters">
         <SelectField
@@ -40,6 +51,11 @@ export function AuditScreen({ query }: ScreenProps) {
           name="action"
           value={action ?? ""}
           options={[["", "all"], ...Object.keys(AUDIT_TONES).map((it) => [it, it] as const)]}
+        />
+        <TimeMenu
+          since={since ?? null}
+          until={until ?? null}
+          set={(from, to) => changeQuery({ since: from, until: to, cursor: null })}
         />
         <ExactField label="Who" name="actor" value={actor ?? ""} />
         <ExactField label="Target" name="target" value={target ?? ""} />
@@ -54,8 +70,8 @@ export function AuditScreen({ query }: ScreenProps) {
         {({ cursor: next, entries }) => (
           <>
             {entries.length === 0 ? (
-              <Empty title={isFiltered ? "Nothing of that kind was done" : "Nobody has done anything yet"} icon="audit">
-                Pauses, limits, replays, discards and logins are written down here, by whatever way they are done.
+              <Empty title={isFiltered ? "No audit entries match" : "No audit entries yet"} icon="audit">
+                Pauses, limits, replays, discards and logins from the console, the API and the CLI are recorded here.
               </Empty>
             ) : (
               <Card isFlush>
@@ -76,7 +92,7 @@ export function AuditScreen({ query }: ScreenProps) {
   );
 }
 
-/** The audit finds whole names only: a part of one would read the whole table. */
+/** The audit matches whole names only: a substring search would scan the whole table. */
 function ExactField({ label, name, value }: { readonly label: string; readonly name: string; readonly value: string }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -101,13 +117,21 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   { name: "When", cell: ({ at }) => <Ago at={at} /> },
   { name: "Who", cell: ({ actor }) => <a href={placeHash("/audit", { actor })}>{actor}</a> },
   { name: "What", cell: ({ action }) => <Badge tone={auditTone(action)}>{action}</Badge> },
-  { name: "To what", cell: (entry) => <Target entry={entry} /> },
+  { name: "Target", cell: (entry) => <Target entry={entry} /> },
   {
     name: "Why",
     isWide: true,
-    cell: ({ reason }) => (reason === null ? <span class="faint">–</span> : <span title={reason}>{reason}</span>),
+    cell: ({ reason }) => (reason === null ? <span class="faint">–</span> : <PlainText text={reason} charsMax={300} />),
   },
-  { name: "Details", cell: ({ detail }) => <span class="faint">{detailText(detail)}</span>, isExtra: true },
+  {
+    name: "Details",
+    cell: ({ detail }) => (
+      <span class="faint">
+        <PlainText text={detailText(detail)} charsMax={300} />
+      </span>
+    ),
+    isExtra: true,
+  },
   { name: "By", cell: ({ via }) => via },
 ];
 
@@ -116,12 +140,18 @@ function Target({ entry: { eventId, target } }: { readonly entry: AuditEntry }) 
     return (
       <a
         class="mono cut short"
-        title={eventId}
+        title={visibleText(eventId)}
         href={placeHash(`/events/${segment(eventId)}`, { source: target?.includes(".") ? target : null })}
       >
-        {eventId}
+        <PlainText text={eventId} />
       </a>
     );
   }
-  return target === null ? <span class="faint">–</span> : <a href={placeHash("/audit", { target })}>{target}</a>;
+  return target === null ? (
+    <span class="faint">–</span>
+  ) : (
+    <a href={placeHash("/audit", { target })}>
+      <PlainText text={target} />
+    </a>
+  );
 }

@@ -5,17 +5,17 @@ import { editLine, eventsListLine, eventsTailLine, keyLine, lettersLine, planLin
 
 const HOSTILE = `'; touch /tmp/x #"$(id)\`id\` \\ \n *`;
 
-/** What a shell makes of a line: the words that the program gets. */
+/** The arguments that a program gets when a shell runs the line. */
 function wordsOf(line: string): string[] {
   const program = `show() { printf '%s\\0' "$@"; }; ${line.replace(/^outbox-relay/, "show")}`;
   return execFileSync("/bin/sh", ["-c", program], { encoding: "utf8" }).split("\0").slice(0, -1);
 }
 
-test("G4 a line that is copied means the same in a shell, whatever is in it", () => {
+test("G4 a shell parses a copied line as intended, whatever values it holds", () => {
   assert.deepEqual(wordsOf(eventsListLine(HOSTILE)), ["events", "list", HOSTILE]);
   assert.deepEqual(wordsOf(lettersLine("")), ["dlq", "list"]);
   assert.deepEqual(wordsOf(eventsTailLine("--all")), ["events", "tail", "--", "--all"]);
-  assert.deepEqual(wordsOf(keyLine("skip", { pipeline: "a->b", key: "-1" }, HOSTILE)), [
+  assert.deepEqual(wordsOf(keyLine("skip", [{ pipeline: "a->b", key: "-1" }], HOSTILE)), [
     ...["keys", "skip", "--reason", HOSTILE, "--", "a->b", "-1"],
   ]);
   assert.deepEqual(wordsOf(editLine("a b", "shop.outbox", "")), [
@@ -24,7 +24,7 @@ test("G4 a line that is copied means the same in a shell, whatever is in it", ()
   assert.deepEqual(wordsOf(planVerbLine("run", "7d9f", "why not")), ["replay", "run", "--reason", "why not", "7d9f"]);
 });
 
-test("G4 the line of a plan names exactly what the button means", () => {
+test("G4 the line of a plan selects exactly what the button selects", () => {
   const wish = { action: "discard", subject: "dead", q: "source:shop.outbox", ids: ["a b", "c"] } as const;
   assert.deepEqual(wordsOf(planLine(wish, "", "")), [
     ...["replay", "plan", "--discard", "--reason", "why", 'id:"a b" id:c source:shop.outbox'],

@@ -1,7 +1,7 @@
 import { command, flag } from "../kit/command.ts";
 import { quotedValue } from "../kit/filter/filter-text.ts";
 
-/** What the buttons of these screens do, as lines for a shell. What begins with a dash must not be taken for a flag. */
+/** The shell command for each button of these screens. A value that begins with a dash must not be read as a flag. */
 function line(verbs: readonly string[], names: readonly string[], flags: readonly string[] = []): string {
   const given = names.filter((name) => name !== "");
   return command(...verbs, ...flags, ...(given.some((name) => name.startsWith("-")) ? ["--"] : []), ...given);
@@ -31,7 +31,7 @@ export function discardLine(id: string, source: string, reason: string): string 
   return line(["dlq", "discard"], [id], [...flag("source", source), "--reason", reason || "why", "--yes"]);
 }
 
-/** What is to be sent comes from a file there. */
+/** The CLI reads the new payload from a file. */
 export function editLine(id: string, source: string, reason: string): string {
   const flags = [...flag("source", source), "--payload-file", "payload", "--reason", reason || "why"];
   return line(["dlq", "edit"], [id], flags);
@@ -44,9 +44,11 @@ export interface PlanWish {
   readonly ids?: readonly string[] | undefined;
   readonly all?: boolean | undefined;
   readonly pipeline?: string | undefined;
+  /** Each payload is patched before it is sent. */
+  readonly isPatch?: boolean | undefined;
 }
 
-export function planLine(wish: PlanWish, reason: string, rate: string): string {
+export function planLine(wish: PlanWish, reason: string, rate: string, patch = ""): string {
   const { action, all, ids = [], pipeline, q, subject } = wish;
   const filter = [...ids.map((id) => `id:${quotedValue(id)}`), ...(q === "" ? [] : [q])].join(" ");
   const flags = [
@@ -55,21 +57,22 @@ export function planLine(wish: PlanWish, reason: string, rate: string): string {
     ...(all ? ["--all"] : []),
     ...flag("pipeline", pipeline),
     ...flag("rate", rate),
-    ...flag("reason", reason || (action === "discard" ? "why" : "")),
+    ...flag("patch", patch),
+    ...flag("reason", reason || (action === "discard" || patch !== "" ? "why" : "")),
   ];
   return line(["replay", "plan"], [filter], flags);
 }
 
-export function plansLine(): string {
-  return line(["replay", "list"], []);
+export function plansLine(state = "", action = "", q = ""): string {
+  return line(["replay", "list"], [], [...flag("state", state), ...flag("action", action), ...flag("contains", q)]);
 }
 
 export function planVerbLine(verb: "run" | "show" | "pause" | "cancel", id: string, reason = ""): string {
   return line(["replay", verb], [id], flag("reason", reason));
 }
 
-export function keysLine(kind: string, pipeline: string): string {
-  return line(["keys", "list"], [], [...flag("kind", kind), ...flag("pipeline", pipeline)]);
+export function keysLine(kind: string, pipeline: string, q = ""): string {
+  return line(["keys", "list"], [], [...flag("kind", kind), ...flag("pipeline", pipeline), ...flag("contains", q)]);
 }
 
 export type KeyVerb = "retry" | "skip" | "resume" | "discard";
@@ -79,7 +82,10 @@ interface KeyNamed {
   readonly pipeline: string;
 }
 
-export function keyLine(verb: KeyVerb, { key, pipeline }: KeyNamed, reason: string): string {
+/** One line per pipeline. */
+export function keyLine(verb: KeyVerb, keys: readonly KeyNamed[], reason: string): string {
   const why = reason || (verb === "skip" || verb === "discard" ? "why" : "");
-  return line(["keys", verb], [pipeline, key], flag("reason", why));
+  return [...Map.groupBy(keys, ({ pipeline }) => pipeline)]
+    .map(([pipeline, its]) => line(["keys", verb], [pipeline, ...its.map(({ key }) => key)], flag("reason", why)))
+    .join("\n");
 }

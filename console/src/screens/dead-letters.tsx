@@ -1,25 +1,29 @@
 import { CliButton } from "../kit/button.tsx";
 import { Sparkline } from "../kit/chart.tsx";
 import { Answer, Empty } from "../kit/error-box.tsx";
+import { ExportLinks } from "../kit/export-links.tsx";
 import { Ago } from "../kit/figures.tsx";
 import { FilterBox } from "../kit/filter/filter-box.tsx";
 import { filterFault } from "../kit/filter/filter-error.ts";
 import { withField } from "../kit/filter/filter-text.ts";
+import { TimeRange } from "../kit/filter/time-range.tsx";
 import { plural } from "../kit/format.ts";
 import { Card, KeyValues, Page, Tabs } from "../kit/page.tsx";
 import { placeHash } from "../kit/place.ts";
+import { LongText, PlainText } from "../kit/plain-text.tsx";
 import { RoleNote } from "../kit/role-note.tsx";
 import type { LetterGroup, LetterGroups } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
+import { ViewsMenu } from "../kit/views-menu.tsx";
 import { groupsLine, lettersLine } from "./cli-lines.ts";
-import { Groups, keysText, Some } from "./dead-letters/groups.tsx";
-import { Letters, PlanButtons } from "./dead-letters/letters.tsx";
+import { countOf, Groups, keysText, Some } from "./dead-letters/groups.tsx";
+import { Letters } from "./dead-letters/letters.tsx";
 import { eventHref, eventsHref } from "./links.ts";
 import type { ScreenProps } from "./screens.tsx";
 
 const LOOK_AGAIN_MS = 10_000;
 
-/** Errors first: a thousand dead letters have mostly one cause. */
+/** Groups by error first: a thousand dead letters usually have one cause. */
 export function DeadLettersScreen({ query }: ScreenProps) {
   const { q = "", group, view, cursor } = query;
   const filter = group === undefined ? q : withField(q, "group", group);
@@ -32,19 +36,20 @@ export function DeadLettersScreen({ query }: ScreenProps) {
     type: [...new Set(groups.flatMap(({ types }) => types))].sort(),
     group: groups.map((it) => it.group),
   };
-  const total = asked.data === null ? null : groups.reduce((sum, { count }) => sum + count, 0);
+  const total = asked.data === null ? null : countOf(groups);
   return (
     <Page
-      title={group === undefined ? "Dead letters" : "Dead letters of one error"}
+      title={group === undefined ? "Dead letters" : "Dead letters with one error"}
       back={group === undefined ? undefined : ["All errors", placeHash("/dead-letters", { q })]}
       lead={
         group === undefined
-          ? "Events that are not tried any more, by error. Mend the cause, then replay them."
+          ? "Failed events that are not retried automatically, grouped by error. Fix the cause, then replay them."
           : undefined
       }
       actions={
         <>
           <RoleNote />
+          <ViewsMenu />
           <CliButton command={isList ? lettersLine(filter) : groupsLine(filter)} />
         </>
       }
@@ -56,6 +61,7 @@ export function DeadLettersScreen({ query }: ScreenProps) {
         error={asked.error}
         placeholder="type:order.* key:42 source:shop.outbox since:2h"
       />
+      <Tools q={q} filter={filter} />
       {asked.error !== null && filterFault(asked.error.message) !== null ? null : (
         <Answer asked={asked} command={groupsLine(filter)}>
           {() =>
@@ -71,14 +77,7 @@ export function DeadLettersScreen({ query }: ScreenProps) {
                 {isList ? (
                   <Letters key={filter} q={q} group={group ?? null} total={total} cursor={cursor} />
                 ) : (
-                  <Card
-                    isFlush
-                    title="Errors"
-                    note={`${plural(total ?? 0, "event")} by ${plural(groups.length, "error")}`}
-                    actions={<PlanButtons filter={filter} ids={[]} total={total} />}
-                  >
-                    <Groups groups={groups} q={q} isDim={false} />
-                  </Card>
+                  <Groups key={q} groups={groups} q={q} total={total ?? 0} />
                 )}
               </>
             )
@@ -86,6 +85,15 @@ export function DeadLettersScreen({ query }: ScreenProps) {
         </Answer>
       )}
     </Page>
+  );
+}
+
+function Tools({ q, filter }: { readonly q: string; readonly filter: string }) {
+  return (
+    <div class="chip-rows">
+      <TimeRange q={q} />
+      <ExportLinks list="dead-letters" q={filter} />
+    </div>
   );
 }
 
@@ -99,16 +107,22 @@ interface ViewsProps {
 function Views({ q, isList, total, errors }: ViewsProps) {
   const tabs = [
     { label: "By error", href: placeHash("/dead-letters", { q }), isOpen: !isList, count: errors },
-    { label: "One by one", href: placeHash("/dead-letters", { q, view: "letters" }), isOpen: isList, count: total },
+    { label: "As a list", href: placeHash("/dead-letters", { q, view: "letters" }), isOpen: isList, count: total },
   ];
-  return <Tabs label="How dead letters are listed" tabs={tabs} />;
+  return <Tabs label="View of dead letters" tabs={tabs} />;
 }
 
 function GroupFacts({ group }: { readonly group: LetterGroup }) {
   const { count, error, exampleId, firstFailedAt, group: fingerprint, lastFailedAt, sources, types } = group;
   return (
-    <Card title={`${plural(count, "event")} died of this`}>
-      <pre class="error-text">{error}</pre>
+    <Card title={`${plural(count, "event")} with this error`}>
+      <pre class="error-text">
+        <LongText text={error} charsMax={2_000} />
+      </pre>
+      <p class="aside">The newest one, unmodified:</p>
+      <pre class="error-text">
+        <LongText text={group.example} charsMax={2_000} />
+      </pre>
       <KeyValues
         items={[
           [
@@ -116,10 +130,12 @@ function GroupFacts({ group }: { readonly group: LetterGroup }) {
             <Sparkline
               isBars
               values={group.histogram}
-              label={`From the first to the last: ${group.histogram.join(", ")}`}
+              label={`Over time, from first to last: ${group.histogram.join(", ")}`}
             />,
           ],
           ["Keys", group.keys === 0 ? "none" : keysText(group)],
+          ["Status", group.status === null ? null : String(group.status)],
+          ["Destinations", <Some names={group.destinations} />],
           ["Types", <Some names={types} />],
           ["Sources", <Some names={sources} />],
           [
@@ -131,7 +147,7 @@ function GroupFacts({ group }: { readonly group: LetterGroup }) {
           [
             "Example",
             <a class="mono" href={eventHref({ id: exampleId, source: sources.length === 1 ? (sources[0] ?? "") : "" })}>
-              {exampleId}
+              <PlainText text={exampleId} />
             </a>,
           ],
           ["Fingerprint", <code>{fingerprint}</code>],
@@ -144,14 +160,14 @@ function GroupFacts({ group }: { readonly group: LetterGroup }) {
 function Nothing({ isFiltered }: { readonly isFiltered: boolean }) {
   if (isFiltered) {
     return (
-      <Empty title="No dead letter is like that" icon="search">
+      <Empty title="No dead letters match" icon="search">
         <a href={placeHash("/dead-letters")}>Show all dead letters</a>
       </Empty>
     );
   }
   return (
     <Empty title="No dead letters">
-      Everything that was written has arrived or is on its way. What was replayed or discarded is under{" "}
+      Every event was delivered or is in progress. Replayed and discarded events are under{" "}
       <a href={eventsHref("state:discarded")}>Events</a> and <a href={placeHash("/replays")}>Replays</a>.
     </Empty>
   );

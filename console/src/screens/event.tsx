@@ -7,22 +7,29 @@ import { timeText } from "../kit/format.ts";
 import { Icon } from "../kit/icons.tsx";
 import { Card, KeyValues, Page } from "../kit/page.tsx";
 import { placeHash, segment } from "../kit/place.ts";
+import { LongText, PlainText } from "../kit/plain-text.tsx";
 import type { ShownEvent } from "../kit/types.ts";
 import { useWatched } from "../kit/use-watched.ts";
+import { visibleText } from "../kit/visible-text.ts";
 import { eventShowLine } from "./cli-lines.ts";
 import { AttemptsCard } from "./event/attempts-card.tsx";
 import { AuditCard } from "./event/audit-card.tsx";
+import { EditsCard } from "./event/edits-card.tsx";
 import { EventActions } from "./event/event-actions.tsx";
 import { HeadersCard } from "./event/headers-card.tsx";
 import { PayloadCard } from "./event/payload-card.tsx";
 import { CorrelationCard, KeyCard } from "./event/relatives-card.tsx";
 import { standingOf } from "./event/standing.ts";
-import { eventHref, eventsHref, keyFilter } from "./links.ts";
+import { correlationHref, eventHref, eventsHref, keyFilter } from "./links.ts";
 import type { ScreenProps } from "./screens.tsx";
+
+/** Characters shown in the window title, and of an error until it is expanded. */
+const TITLE_CHARS = 100;
+const REASON_CHARS = 2_000;
 
 const BACK = ["Events", placeHash("/events")] as const;
 
-/** Often while it is on its way; once it is out, to see what was recorded of it. */
+/** Poll often while the event is in progress, and after its delivery until its attempt is recorded. */
 function lookAgainMs(event: ShownEvent | null): number {
   if (event === null || event.state === "pending" || event.state === "retrying") return 2_000;
   return event.state === "delivered" || event.state === "discarded" ? 10_000 : 5_000;
@@ -36,13 +43,16 @@ export function EventScreen({ params, query }: ScreenProps) {
   if (data === null && error?.status === 404) return <NotThere id={id} />;
   return (
     <Page
-      title={data?.type ?? "Event"}
+      title={data === null ? "Event" : visibleText(data.type, TITLE_CHARS)}
+      heading={data === null ? undefined : <LongText text={data.type} />}
       back={BACK}
       badge={data === null ? null : <StateBadge state={data.state} />}
       actions={data === null ? undefined : <EventActions event={data} reload={asked.reload} />}
       lead={
         <span class="ids">
-          <code>{id}</code>
+          <code>
+            <LongText text={id} />
+          </code>
           <CopyButton text={id} label="Copy the id" />
         </span>
       }
@@ -57,11 +67,14 @@ export function EventScreen({ params, query }: ScreenProps) {
 function NotThere({ id }: { readonly id: string }) {
   return (
     <Page title="Event" back={BACK}>
-      <Empty title="No source has such an event" icon="search">
+      <Empty title="Event not found" icon="search">
         <p>
-          <code>{id}</code> is in no outbox table. Cleaning up may have taken it, or the id is another one.
+          <code>
+            <PlainText text={id} />
+          </code>{" "}
+          is in no outbox table. Retention may have deleted it, or the id is wrong.
         </p>
-        <a href={eventsHref(id)}>Look for it as a key or a correlation id</a>
+        <a href={eventsHref(id)}>Search for it as a key or a correlation id</a>
       </Empty>
     </Page>
   );
@@ -74,7 +87,7 @@ function Shown({ event }: { readonly event: ShownEvent }) {
         <div class="notice info" role="status">
           <Icon name="bin" />
           <div>
-            <strong>Its row is gone from the outbox.</strong> This is what the relay itself remembers of it.
+            <strong>Its row is gone from the outbox.</strong> This is what the relay recorded about it.
           </div>
         </div>
       )}
@@ -83,6 +96,7 @@ function Shown({ event }: { readonly event: ShownEvent }) {
         <div class="stack">
           <AttemptsCard event={event} />
           <PayloadCard event={event} />
+          <EditsCard event={event} />
           <HeadersCard event={event} />
         </div>
         <div class="stack">
@@ -106,11 +120,15 @@ function StandingBox({ event }: { readonly event: ShownEvent }) {
       <Icon name={ICONS[tone]} />
       <div>
         <strong>{what}</strong> {advice}
-        {reason !== null && state !== "delivered" && <p class="reason">{reason}</p>}
+        {reason !== null && state !== "delivered" && (
+          <p class="reason">
+            <LongText text={reason} charsMax={REASON_CHARS} />
+          </p>
+        )}
       </div>
       {state === "parked" && parkedBehind !== null && (
         <a class="button plain" href={eventHref({ id: parkedBehind, source })}>
-          Show what blocks it
+          Show the blocking event
         </a>
       )}
     </div>
@@ -127,14 +145,29 @@ function Facts({ event }: { readonly event: ShownEvent }) {
           [
             "Key",
             key === null ? (
-              <span class="faint">none: it waits for nobody</span>
+              <span class="faint">none: it never waits for other events</span>
             ) : (
               <a class="mono" href={eventsHref(keyFilter(key, source))}>
-                {key}
+                <PlainText text={key} />
               </a>
             ),
           ],
-          ["Correlation id", correlationId === null ? null : <code>{correlationId}</code>],
+          [
+            "Correlation id",
+            correlationId === null ? null : (
+              <a class="mono" href={correlationHref(correlationId)}>
+                <PlainText text={correlationId} />
+              </a>
+            ),
+          ],
+          [
+            "Trace",
+            event.traceUrl === null ? null : (
+              <a href={event.traceUrl} target="_blank" rel="noreferrer">
+                Open the trace
+              </a>
+            ),
+          ],
           [
             "Written",
             createdAt === null ? null : (

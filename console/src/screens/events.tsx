@@ -1,20 +1,25 @@
+import { useState } from "preact/hooks";
 import { Button, CliButton } from "../kit/button.tsx";
-import { download } from "../kit/download.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
+import { ExportLinks } from "../kit/export-links.tsx";
 import { FilterBox } from "../kit/filter/filter-box.tsx";
 import { FilterChips } from "../kit/filter/filter-chips.tsx";
 import { filterFault } from "../kit/filter/filter-error.ts";
 import { EVENT_STATES, type KnownValues } from "../kit/filter/filter-suggest.ts";
+import { TimeRange } from "../kit/filter/time-range.tsx";
 import { plural } from "../kit/format.ts";
 import { Card, LiveMark, Page } from "../kit/page.tsx";
 import { changeQuery } from "../kit/router.ts";
+import { useMay } from "../kit/session.ts";
 import { Pager, Table } from "../kit/table.tsx";
 import type { EventPage, EventRow, Sources } from "../kit/types.ts";
 import { type Asked, useApi } from "../kit/use-api.ts";
+import { ViewsMenu } from "../kit/views-menu.tsx";
 import { eventsListLine, eventsTailLine } from "./cli-lines.ts";
-import { BrokenSources, Coverage } from "./events/coverage.tsx";
+import { ChosenActions } from "./events/chosen-events.tsx";
+import { type Chosen, chosenOf } from "./events/chosen-rows.ts";
+import { AlsoInPayloads, BrokenSources, Coverage } from "./events/coverage.tsx";
 import { eventColumns } from "./events/event-columns.tsx";
-import { csvText, jsonText } from "./events/export-text.ts";
 import { type Tail, useTail } from "./events/tail.ts";
 import { rowKey } from "./events/tail-rows.ts";
 import { eventHref } from "./links.ts";
@@ -36,6 +41,7 @@ export function EventsScreen({ query }: ScreenProps) {
       actions={
         <>
           <CliButton command={mode === "off" ? eventsListLine(q) : eventsTailLine(q)} />
+          <ViewsMenu />
           <Follow mode={mode} held={tail.held} />
         </>
       }
@@ -48,6 +54,7 @@ export function EventsScreen({ query }: ScreenProps) {
         placeholder="type:order.* key:42 state:dead age:<1h, or an id"
       />
       <div class="chip-rows">
+        <TimeRange q={q} />
         <FilterChips label="By state" field="state" values={EVENT_STATES} query={query} q={q} />
         {sources.length > 1 && <FilterChips label="By source" field="source" values={sources} query={query} q={q} />}
       </div>
@@ -72,7 +79,7 @@ function Follow({ mode, held }: { readonly mode: "off" | "on" | "paused"; readon
         </Button>
       ) : (
         <Button icon="play" kind="primary" onClick={() => changeQuery({ live: 1 }, "replace")}>
-          {held === 0 ? "Go on" : `Show ${plural(held, "new event")}`}
+          {held === 0 ? "Continue" : `Show ${plural(held, "new event")}`}
         </Button>
       )}
       <Button icon="cross" label="Stop following" onClick={() => changeQuery({ live: null })} />
@@ -90,7 +97,7 @@ interface FoundProps {
 }
 
 function Found({ asked, tail, q, cursor, mode, isOneSource }: FoundProps) {
-  // The box above tells what is wrong with the filter, at its place.
+  // The filter box above marks the invalid term.
   if (asked.error !== null && filterFault(asked.error.message) !== null) return null;
   const { rows } = tail;
   return (
@@ -100,31 +107,24 @@ function Found({ asked, tail, q, cursor, mode, isOneSource }: FoundProps) {
           <BrokenSources broken={page.broken} />
           {tail.isMissing && (
             <div class="notice warn" role="status">
-              <span>More came at once than can be shown: some events are left out here. A filter shows fewer.</span>
+              <span>Too many events arrived at once: some are not shown. Narrow the filter to see all.</span>
             </div>
           )}
           {rows.length === 0 ? (
             <Nothing q={q} page={page} isLive={mode !== "off"} />
           ) : (
-            <Card
-              isFlush
-              title={cursor === undefined ? "Newest first" : "Further back"}
-              note={plural(rows.length, "event")}
-              actions={<Export rows={rows} />}
-            >
-              <div class={mode === "on" ? "tailing" : ""}>
-                <Table
-                  label="Events"
-                  columns={eventColumns(isOneSource)}
-                  rows={rows}
-                  keyOf={rowKey}
-                  hrefOf={eventHref}
-                  isDim={asked.isLoading && mode === "off"}
-                />
-              </div>
-            </Card>
+            <EventsCard
+              key={q}
+              rows={rows}
+              q={q}
+              title={cursor === undefined ? "Newest first" : "Older events"}
+              isTailing={mode === "on"}
+              isOneSource={isOneSource}
+              isDim={asked.isLoading && mode === "off"}
+            />
           )}
           <Coverage page={page} />
+          {mode === "off" && <AlsoInPayloads page={page} />}
           {mode === "off" && <Pager cursor={cursor} next={page.cursor} />}
         </>
       )}
@@ -132,23 +132,40 @@ function Found({ asked, tail, q, cursor, mode, isOneSource }: FoundProps) {
   );
 }
 
-function Export({ rows }: { readonly rows: readonly EventRow[] }) {
-  return (
-    <span class="row tight">
-      <Button kind="quiet" icon="save" title="Save what is shown as JSON" onClick={() => save("json", rows)}>
-        JSON
-      </Button>
-      <Button kind="quiet" icon="save" title="Save what is shown as CSV" onClick={() => save("csv", rows)}>
-        CSV
-      </Button>
-    </span>
-  );
+interface EventsCardProps {
+  readonly rows: readonly EventRow[];
+  readonly q: string;
+  readonly title: string;
+  readonly isTailing: boolean;
+  readonly isOneSource: boolean;
+  readonly isDim: boolean;
 }
 
-function save(form: "json" | "csv", rows: readonly EventRow[]): void {
-  const name = `events-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.${form}`;
-  if (form === "json") download(name, "application/json", jsonText(rows));
-  else download(name, "text/csv", csvText(rows));
+/** Selected events stay selected on other pages while the filter does not change. */
+function EventsCard({ rows, q, title, isTailing, isOneSource, isDim }: EventsCardProps) {
+  const [chosen, setChosen] = useState<Chosen>(new Map());
+  const may = useMay("operator");
+  return (
+    <Card
+      isFlush
+      title={chosen.size === 0 ? title : `${plural(chosen.size, "event")} chosen`}
+      note={chosen.size === 0 ? plural(rows.length, "event") : undefined}
+      actions={chosen.size === 0 ? <ExportLinks list="events" q={q} /> : <ChosenActions chosen={chosen} />}
+    >
+      <div class={isTailing ? "tailing" : ""}>
+        <Table
+          label="Events"
+          columns={eventColumns(isOneSource)}
+          rows={rows}
+          keyOf={rowKey}
+          hrefOf={eventHref}
+          chosen={may ? new Set(chosen.keys()) : undefined}
+          onChoose={(keys) => setChosen(chosenOf(chosen, rows, keys))}
+          isDim={isDim}
+        />
+      </div>
+    </Card>
+  );
 }
 
 interface NothingProps {
@@ -160,22 +177,22 @@ interface NothingProps {
 function Nothing({ q, page, isLive }: NothingProps) {
   if (isLive)
     return (
-      <Empty title="Nothing has come yet" icon="clock">
-        New events that fit appear here by themselves.
+      <Empty title="No new events yet" icon="clock">
+        New events that match appear here automatically.
       </Empty>
     );
   if (q === "") {
     return (
       <Empty title="No events yet" icon="events">
-        Once something is written to an outbox table, it is here. <code>outbox-relay doctor</code> says whether the
-        tables are found.
+        Events appear here once they are written to an outbox table. <code>outbox-relay doctor</code> checks whether the
+        relay finds your tables.
       </Empty>
     );
   }
   const isWhole = page.covered.every(({ isComplete }) => isComplete);
   return (
-    <Empty title={isWhole ? "No event is like that" : "None found so far"} icon="search">
-      <p>Take a word out of the filter, or look under another state.</p>
+    <Empty title={isWhole ? "No events match" : "No match so far"} icon="search">
+      <p>Remove a term from the filter, or try another state.</p>
       <Button kind="quiet" icon="cross" onClick={() => changeQuery({ q: null, cursor: null })}>
         Clear the filter
       </Button>

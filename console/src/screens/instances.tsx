@@ -2,6 +2,7 @@ import { Badge } from "../kit/badge.tsx";
 import { CliButton } from "../kit/button.tsx";
 import { command } from "../kit/command.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
+import { SearchField, SelectField } from "../kit/fields.tsx";
 import { Ago, Count, Span } from "../kit/figures.tsx";
 import { plural } from "../kit/format.ts";
 import { Card, Page } from "../kit/page.tsx";
@@ -9,34 +10,63 @@ import { placeHash } from "../kit/place.ts";
 import { type Column, Table } from "../kit/table.tsx";
 import type { Lanes, PipelineStatus, Status } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
+import { ViewsMenu } from "../kit/views-menu.tsx";
 import { LanePicture } from "./pipelines/lane-picture.tsx";
+import type { ScreenProps } from "./screens.tsx";
 
 const EVERY_MS = 3_000;
 
-/** The relays that run, and how they share the lanes. */
-export function InstancesScreen() {
+/** The running relays and how they share the lanes. */
+export function InstancesScreen({ query }: ScreenProps) {
+  const { pipeline = "", q = "" } = query;
   const status = useApi<Status>("/status", {}, { everyMs: EVERY_MS });
   const lanes = useApi<Lanes>("/lanes", {}, { everyMs: EVERY_MS });
   return (
     <Page
       title="Instances"
-      lead="Relays share the lanes among themselves. When one goes, its lanes go over to the others as soon as its lease ends."
-      actions={<CliButton command={command("lanes", "list")} />}
+      lead="Relays share the lanes. When a relay stops or crashes, the others take over its lanes once its lease expires."
+      actions={
+        <>
+          <ViewsMenu />
+          <CliButton command={command("lanes", "list")} />
+        </>
+      }
     >
+      <div class="filters">
+        <SearchField
+          label="Instances whose name or id contains"
+          name="q"
+          value={q}
+          placeholder="part of a name or id"
+        />
+        <SelectField
+          label="Pipeline"
+          name="pipeline"
+          value={pipeline}
+          options={[["", "all"], ...(status.data?.pipelines ?? []).map((it) => [it.pipeline, it.pipeline] as const)]}
+        />
+      </div>
       <Answer asked={status} command={command("status")}>
         {({ instances, pipelines }) => (
           <>
+            {instances.length > 0 && meant(instances, q, pipeline).length === 0 && (
+              <Empty title="No instances match" icon="search">
+                <a href={placeHash("/instances")}>Show all {plural(instances.length, "instance")}</a>
+              </Empty>
+            )}
             {instances.length === 0 ? (
-              <Empty title="No relay runs" icon="unplug">
-                Nothing is delivered, and nothing is lost: events wait in the outbox. Start one:{" "}
-                <code>outbox-relay run</code>
+              <Empty title="No relay is running" icon="unplug">
+                No events are delivered; they wait in the outbox. Start one: <code>outbox-relay run</code>
               </Empty>
             ) : (
-              <Card title="Relays" note={plural(instances.length, "instance")} isFlush>
-                <Table label="Relays" columns={COLUMNS} rows={instances} keyOf={({ id }) => id} />
-              </Card>
+              <Relays instances={meant(instances, q, pipeline)} />
             )}
-            {pipelines.length > 0 && <Shares pipelines={pipelines} lanes={lanes.data?.lanes ?? []} />}
+            {pipelines.length > 0 && (
+              <Shares
+                pipelines={pipelines.filter((it) => pipeline === "" || it.pipeline === pipeline)}
+                lanes={lanes.data?.lanes ?? []}
+              />
+            )}
           </>
         )}
       </Answer>
@@ -44,9 +74,28 @@ export function InstancesScreen() {
   );
 }
 
+type Instance = Status["instances"][number];
+
+function meant(instances: readonly Instance[], q: string, pipeline: string): readonly Instance[] {
+  const wanted = q.trim().toLowerCase();
+  return instances.filter(
+    ({ id, name, pipelines }) =>
+      `${name} ${id}`.toLowerCase().includes(wanted) && (pipeline === "" || pipelines.includes(pipeline)),
+  );
+}
+
+function Relays({ instances }: { readonly instances: readonly Instance[] }) {
+  if (instances.length === 0) return null;
+  return (
+    <Card title="Relays" note={plural(instances.length, "instance")} isFlush>
+      <Table label="Relays" columns={COLUMNS} rows={instances} keyOf={({ id }) => id} />
+    </Card>
+  );
+}
+
 const SHORT_MS = 1_000;
 
-const COLUMNS: readonly Column<Status["instances"][number]>[] = [
+const COLUMNS: readonly Column<Instance>[] = [
   { name: "Name", cell: ({ name }) => <strong>{name}</strong> },
   { name: "Lanes", isFigure: true, cell: ({ lanes }) => <Count value={lanes} /> },
   {
@@ -77,7 +126,7 @@ function Shares({
   readonly lanes: Lanes["lanes"];
 }) {
   return (
-    <Card title="Lanes by pipeline" note="one square for each lane, in the colour of its owner">
+    <Card title="Lanes by pipeline" note="one square per lane, in the colour of its owner">
       <ul class="shares">
         {pipelines.map(({ pipeline }) => (
           <li key={pipeline}>

@@ -1,4 +1,4 @@
-import { Badge, StateBadge } from "../kit/badge.tsx";
+import { StateBadge } from "../kit/badge.tsx";
 import { CliButton } from "../kit/button.tsx";
 import { TimeChart } from "../kit/chart.tsx";
 import { command } from "../kit/command.ts";
@@ -8,26 +8,28 @@ import { countText, durationText, plural, rateText, shortCount } from "../kit/fo
 import { Icon } from "../kit/icons.tsx";
 import { Card, Page } from "../kit/page.tsx";
 import { placeHash } from "../kit/place.ts";
-import type { Destination, Overview, Point, Series } from "../kit/types.ts";
+import type { Overview, Point, Series } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
 import { useLive } from "../shell/live-overview.ts";
+import { DestinationTiles } from "./destinations.tsx";
+import { Causes } from "./overview/causes.tsx";
 
-/** How it stands, at a glance; everything on it leads to where one can do something. */
+/** The state of the service at a glance; every figure links to the screen with the actions for it. */
 export function OverviewScreen() {
   const asked = useApi<Overview>("/overview");
   const live = useLive();
-  // The stream is newer from its first message on.
+  // Once the stream has sent a message, it is newer than the request.
   const newest = { ...asked, data: live.overview ?? asked.data };
   return (
     <Page
       title="Overview"
-      badge={newest.data === null ? null : <StateBadge state={newest.data.health} />}
+      badge={newest.data === null ? null : <StateBadge state={newest.data.grade} />}
       actions={<CliButton command={command("status")} />}
     >
       <Answer asked={newest} command={command("status")}>
         {(overview) => (
           <>
-            <Problems problems={overview.problems} />
+            <Causes causes={overview.causes} />
             <Tiles overview={overview} />
             <Charts points={live.points} />
             <Destinations destinations={overview.destinations} />
@@ -39,51 +41,20 @@ export function OverviewScreen() {
   );
 }
 
-const PROBLEMS_SHOWN = 3;
-
-/** What one thing mends stands together: a database that is away makes every source complain. */
-function Problems({ problems }: Pick<Overview, "problems">) {
-  if (problems.length === 0) return null;
-  const byFix = Map.groupBy(problems, ({ fix }) => fix);
-  return (
-    <section class="problems" aria-label="Problems">
-      {[...byFix].map(([fix, alike]) => (
-        <div key={fix}>
-          <Icon name="dead" />
-          <div>
-            {alike.slice(0, PROBLEMS_SHOWN).map(({ what }) => (
-              <strong key={what}>{what}</strong>
-            ))}
-            {alike.length > PROBLEMS_SHOWN && (
-              <details>
-                <summary>and {alike.length - PROBLEMS_SHOWN} more</summary>
-                {alike.slice(PROBLEMS_SHOWN).map(({ what }) => (
-                  <strong key={what}>{what}</strong>
-                ))}
-              </details>
-            )}
-            {fix !== null && <p>{fix}</p>}
-          </div>
-        </div>
-      ))}
-    </section>
-  );
-}
-
 const OLD_MS = 60_000;
-/** Between two looks something always waits. */
+/** A backlog younger than this is normal: events always wait between two polls. */
 const PACE_MS = 5_000;
 
 function Tiles({ overview }: { readonly overview: Overview }) {
-  const { deadLetters, isEstimate, oldestAgeMs, parkedKeys, pending, retrying } = overview;
+  const { deadLetters, isEstimate, oldestAgeMs, parkedKeys, pending, retrying, unrouted } = overview;
   const isOld = (oldestAgeMs ?? 0) > OLD_MS;
   return (
     <div class="tiles">
       <Tile
-        label="Oldest event waits"
+        label="Oldest pending event"
         value={durationText(oldestAgeMs)}
         tone={isOld ? "warn" : undefined}
-        note={pending === 0 ? "nothing waits" : oldestAgeMs === null ? "not known at present" : "since it was written"}
+        note={pending === 0 ? restText(overview) : oldestAgeMs === null ? "unknown" : "waiting since it was due"}
         href={placeHash("/events", { q: "state:pending" })}
       />
       <Tile
@@ -102,7 +73,7 @@ function Tiles({ overview }: { readonly overview: Overview }) {
         label="Out"
         value={rateText(overview.publishedPerSecond)}
         unit="/s"
-        note={`${countText(overview.publishedTotal)} in all`}
+        note={`${countText(overview.publishedTotal)} in total`}
       />
       <Tile
         label="Parked keys"
@@ -110,23 +81,46 @@ function Tiles({ overview }: { readonly overview: Overview }) {
         tone={parkedKeys > 0 ? "warn" : undefined}
         note={`${countText(retrying)} retrying`}
         href={placeHash("/keys")}
+        hint="parked"
       />
       <Tile
         label="Dead letters"
         value={shortCount(deadLetters)}
         tone={deadLetters > 0 ? "bad" : undefined}
-        note={deadLetters > 0 ? "wait for a person" : "none"}
+        note={deadLetters > 0 ? lettersText(overview) : "none"}
         href={placeHash("/dead-letters")}
+        hint="dead"
       />
+      {unrouted !== null && unrouted > 0 && (
+        <Tile
+          label="Unrouted"
+          value={shortCount(unrouted)}
+          tone="bad"
+          note="no matching route"
+          href={placeHash("/pipelines")}
+        />
+      )}
     </div>
   );
 }
 
-function drainText({ drainMs, oldestAgeMs, pending }: Overview): string {
-  if (pending === null) return "not known at present";
-  if (pending === 0) return "nothing waits";
-  if (drainMs !== null) return `out in about ${durationText(drainMs)}`;
-  return (oldestAgeMs ?? 0) < PACE_MS ? "keeps pace" : "does not shrink at present";
+/** The events that wait although none is pending. */
+function restText({ behindDeadLetters, unrouted }: Overview): string {
+  if ((behindDeadLetters ?? 0) > 0) return `${countText(behindDeadLetters)} wait behind dead letters`;
+  return (unrouted ?? 0) > 0 ? `${countText(unrouted)} without a route` : "no events waiting";
+}
+
+function lettersText({ behindDeadLetters, isEstimate }: Overview): string {
+  if (behindDeadLetters === null || behindDeadLetters === 0) return "replay or discard them";
+  return `${isEstimate ? "≈ " : ""}${countText(behindDeadLetters)} events wait behind them`;
+}
+
+function drainText(overview: Overview): string {
+  const { drainMs, oldestAgeMs, pending } = overview;
+  if (pending === null) return "unknown";
+  if (pending === 0) return restText(overview);
+  if (drainMs !== null) return `drained in about ${durationText(drainMs)}`;
+  return (oldestAgeMs ?? 0) < PACE_MS ? "keeping up" : "not shrinking";
 }
 
 function Charts({ points }: { readonly points: readonly Point[] }) {
@@ -142,10 +136,10 @@ function Charts({ points }: { readonly points: readonly Point[] }) {
           text: pipeline === null ? what : `${what}: ${pipeline}`,
         }));
         if (all.length < 2)
-          return <Empty title="The charts begin with the second figure, in a few seconds" icon="overview" />;
+          return <Empty title="Charts appear in a few seconds, with the second data point" icon="overview" />;
         return (
           <div class="two">
-            <Card title="Throughput" note="events a second">
+            <Card title="Throughput" note="events per second">
               <TimeChart
                 label="Throughput"
                 times={times}
@@ -158,7 +152,7 @@ function Charts({ points }: { readonly points: readonly Point[] }) {
                 ]}
               />
             </Card>
-            <Card title="Age of the oldest event" note="from its writing">
+            <Card title="Age of the oldest event" note="since it was written">
               <TimeChart
                 label="Age of the oldest event"
                 times={times}
@@ -174,7 +168,7 @@ function Charts({ points }: { readonly points: readonly Point[] }) {
   );
 }
 
-/** Where nothing waits there is no oldest one, and nobody is late. */
+/** The age is 0 while no events are pending. */
 function ageOf({ oldestAgeMs, pending }: Point): number | null {
   return pending === 0 ? 0 : oldestAgeMs;
 }
@@ -182,64 +176,8 @@ function ageOf({ oldestAgeMs, pending }: Point): number | null {
 function Destinations({ destinations }: Pick<Overview, "destinations">) {
   return (
     <Card title="Destinations" note={plural(destinations.length, "destination")}>
-      {destinations.length === 0 && (
-        <Empty title="No destination yet" icon="pipelines">
-          The first one shows up as soon as a relay runs with a route to it.
-        </Empty>
-      )}
-      <div class="destinations">
-        {destinations.map((it) => (
-          <DestinationTile key={it.destination} it={it} />
-        ))}
-      </div>
+      <DestinationTiles destinations={destinations} />
     </Card>
-  );
-}
-
-function DestinationTile({ it }: { readonly it: Destination }) {
-  const name = it.pipelines[0] ?? "";
-  return (
-    <article class="destination">
-      <header>
-        <a href={placeHash("/pipelines", it.pipelines.length === 1 ? { open: name } : { q: it.destination })}>
-          {it.destination}
-        </a>
-        <StateBadge state={it.state} />
-      </header>
-      <dl>
-        <Figure name="out" value={`${rateText(it.publishedPerSecond)} /s`} />
-        <Figure name="failed" value={`${rateText(it.failedPerSecond)} /s`} isBad={it.failedPerSecond > 0} />
-        <Figure name="p50" value={durationText(it.p50Ms)} />
-        <Figure name="p99" value={durationText(it.p99Ms)} />
-        <Figure name="pending" value={shortCount(it.pending)} />
-        <Figure name="oldest" value={durationText(it.oldestAgeMs)} />
-      </dl>
-      {it.lastError !== null && (
-        <p class="last-error" title={it.lastError.reason}>
-          <Badge tone="bad" icon="cross">
-            <Ago at={it.lastError.at} />
-          </Badge>{" "}
-          {it.lastError.reason}
-        </p>
-      )}
-    </article>
-  );
-}
-
-function Figure({
-  name,
-  value,
-  isBad = false,
-}: {
-  readonly name: string;
-  readonly value: string;
-  readonly isBad?: boolean;
-}) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd class={isBad ? "num bad" : "num"}>{value}</dd>
-    </div>
   );
 }
 
@@ -248,11 +186,12 @@ function Instances({ instances }: Pick<Overview, "instances">) {
     <Card
       title="Instances"
       note={plural(instances.length, "relay")}
-      actions={<a href={placeHash("/instances")}>All about them</a>}
+      hint="lane"
+      actions={<a href={placeHash("/instances")}>Show all</a>}
     >
       {instances.length === 0 && (
-        <Empty title="No relay runs" icon="unplug">
-          Nothing is delivered. Start one: <code>outbox-relay run</code>
+        <Empty title="No relay is running" icon="unplug">
+          No events are delivered. Start one: <code>outbox-relay run</code>
         </Empty>
       )}
       <ul class="instances">

@@ -1,35 +1,58 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { Badge, StateBadge } from "../kit/badge.tsx";
 import { CliButton } from "../kit/button.tsx";
+import { ChooseBar, ChooseBox } from "../kit/choose.tsx";
 import { command } from "../kit/command.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
 import { SearchField, SelectField } from "../kit/fields.tsx";
 import { Ago, Count, Span } from "../kit/figures.tsx";
 import { plural } from "../kit/format.ts";
+import { Hint } from "../kit/hint.tsx";
 import { Icon } from "../kit/icons.tsx";
 import { Page } from "../kit/page.tsx";
-import { placeHash } from "../kit/place.ts";
+import { placeHash, type Query } from "../kit/place.ts";
+import { Because } from "../kit/plain-text.tsx";
+import { useMay } from "../kit/session.ts";
 import type { Finding, Findings, Lane, Lanes, PipelineStatus, Status } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
+import { ViewsMenu } from "../kit/views-menu.tsx";
+import { destinationHref } from "./links.ts";
 import { LanePicture, ownersOf } from "./pipelines/lane-picture.tsx";
 import { PipelineActions } from "./pipelines/pipeline-actions.tsx";
+import { PipelineBulk } from "./pipelines/pipeline-bulk.tsx";
+import { UnroutedRow } from "./pipelines/unrouted.tsx";
 import type { ScreenProps } from "./screens.tsx";
 
-const STATES: readonly PipelineStatus["state"][] = ["running", "paused", "broken", "not served"];
+const STATES: readonly PipelineStatus["state"][] = [
+  "running",
+  "paused",
+  "broken",
+  "not served",
+  "no longer configured",
+];
 const EVERY_MS = 3_000;
 const DOCTOR_EVERY_MS = 60_000;
 
-/** From where to where, who works on it, and what waits; with the switches. */
+/** Source, destination, owners and backlog of each pipeline, with its actions. */
 export function PipelinesScreen({ query }: ScreenProps) {
   const status = useApi<Status>("/status", {}, { everyMs: EVERY_MS });
   const lanes = useApi<Lanes>("/lanes", {}, { everyMs: EVERY_MS });
   const doctor = useApi<Findings>("/doctor", {}, { everyMs: DOCTOR_EVERY_MS });
-  const { open = "", q = "", state = "" } = query;
+  const { q = "", state = "" } = query;
   return (
-    <Page title="Pipelines" actions={<CliButton command={command("status")} />}>
+    <Page
+      title="Pipelines"
+      actions={
+        <>
+          <ViewsMenu />
+          <CliButton command={command("status")} />
+        </>
+      }
+    >
       <div class="filters">
         <SearchField
-          label="Pipelines whose name, source or destination holds"
+          label="Pipelines whose name, source or destination contains"
           name="q"
           value={q}
           placeholder="name, source or destination"
@@ -42,7 +65,7 @@ export function PipelinesScreen({ query }: ScreenProps) {
         />
       </div>
       <Answer asked={status} command={command("status")}>
-        {({ pipelines }) => {
+        {({ pipelines, unrouted }) => {
           const shown = pipelines.filter((it) => isMeant(it, q) && (state === "" || it.state === state));
           const findings = doctor.data?.findings ?? [];
           return (
@@ -50,22 +73,18 @@ export function PipelinesScreen({ query }: ScreenProps) {
               <GeneralFindings findings={findings} pipelines={pipelines} />
               {pipelines.length === 0 && <NoPipelines />}
               {pipelines.length > 0 && shown.length === 0 && (
-                <Empty title="No pipeline is like that" icon="search">
+                <Empty title="No pipelines match" icon="search">
                   <a href={placeHash("/pipelines")}>Show all {plural(pipelines.length, "pipeline")}</a>
                 </Empty>
               )}
-              <ul class="pipelines" aria-label="Pipelines">
-                {shown.map((it) => (
-                  <PipelineRow
-                    key={it.pipeline}
-                    it={it}
-                    lanes={lanes.data?.lanes.filter(({ pipeline }) => pipeline === it.pipeline) ?? []}
-                    findings={findings.filter((finding) => concerns(finding, it))}
-                    isOpen={open === it.pipeline}
-                    reload={status.reload}
-                  />
-                ))}
-              </ul>
+              <PipelineList
+                shown={shown}
+                unrouted={state === "" ? unrouted.filter(({ source }) => holds(source, q)) : []}
+                lanes={lanes.data?.lanes ?? []}
+                findings={findings}
+                query={query}
+                reload={status.reload}
+              />
             </>
           );
         }}
@@ -74,20 +93,74 @@ export function PipelinesScreen({ query }: ScreenProps) {
   );
 }
 
-function isMeant({ pipeline, source, destination }: PipelineStatus, text: string): boolean {
-  return `${pipeline} ${source} ${destination}`.toLowerCase().includes(text.trim().toLowerCase());
+interface ListProps {
+  readonly shown: readonly PipelineStatus[];
+  readonly unrouted: Status["unrouted"];
+  readonly lanes: readonly Lane[];
+  readonly findings: readonly Finding[];
+  readonly query: Query;
+  reload(): void;
 }
 
-/** A finding is about a pipeline when it names it, its source or its table. */
+/** With checkboxes for users who may change pipelines. */
+function PipelineList({ shown, unrouted, lanes, findings, query, reload }: ListProps) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const canChoose = useMay("operator") && shown.length > 1;
+  const names = shown.map(({ pipeline }) => pipeline);
+  const done = () => {
+    setChosen(new Set());
+    reload();
+  };
+  return (
+    <>
+      {canChoose && (
+        <ChooseBar what="pipeline" shown={names} chosen={chosen} onChoose={setChosen}>
+          <PipelineBulk meant={shown.filter(({ pipeline }) => chosen.has(pipeline))} done={done} />
+        </ChooseBar>
+      )}
+      <ul class="pipelines" aria-label="Pipelines">
+        {shown.map((it) => (
+          <PipelineRow
+            key={it.pipeline}
+            it={it}
+            lanes={lanes.filter(({ pipeline }) => pipeline === it.pipeline)}
+            findings={findings.filter((finding) => concerns(finding, it))}
+            query={query}
+            choose={canChoose && <ChooseBox name={it.pipeline} chosen={chosen} onChoose={setChosen} />}
+            reload={reload}
+          />
+        ))}
+        {unrouted.map((it) => (
+          <UnroutedRow key={it.source} it={it} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** Removes the event types that a relay with a type filter appends to the name. */
+function plainDestination(destination: string): string {
+  return destination.replace(/\[.*\]$/s, "");
+}
+
+function isMeant({ pipeline, source, destination }: PipelineStatus, text: string): boolean {
+  return holds(`${pipeline} ${source} ${destination}`, text);
+}
+
+function holds(text: string, part: string): boolean {
+  return text.toLowerCase().includes(part.trim().toLowerCase());
+}
+
+/** A finding belongs to a pipeline if it names the pipeline, its source or its table. */
 function concerns({ what }: Finding, { pipeline, source }: PipelineStatus): boolean {
   return what.includes(pipeline) || what.includes(source);
 }
 
 function NoPipelines() {
   return (
-    <Empty title="There is no pipeline yet" icon="pipelines">
-      A pipeline appears as soon as a relay has run with a source and a destination. Start one with{" "}
-      <code>outbox-relay run</code>, or let <code>outbox-relay doctor</code> say what is missing.
+    <Empty title="No pipelines yet" icon="pipelines">
+      A pipeline appears once a relay has run with a source and a destination. Start one with{" "}
+      <code>outbox-relay run</code>, or run <code>outbox-relay doctor</code> to find what is missing.
     </Empty>
   );
 }
@@ -100,7 +173,7 @@ function GeneralFindings({
   readonly pipelines: readonly PipelineStatus[];
 }) {
   const general = findings.filter((finding) => !pipelines.some((it) => concerns(finding, it)));
-  return <FindingList label="Findings of the doctor" findings={general} />;
+  return <FindingList label="Findings of outbox-relay doctor" findings={general} />;
 }
 
 function FindingList({ label, findings }: { readonly label: string; readonly findings: readonly Finding[] }) {
@@ -124,17 +197,22 @@ interface RowProps {
   readonly it: PipelineStatus;
   readonly lanes: readonly Lane[];
   readonly findings: readonly Finding[];
-  readonly isOpen: boolean;
+  /** The query of the screen: which pipeline is open. */
+  readonly query: Query;
+  /** The checkbox, if pipelines can be selected. */
+  readonly choose: ComponentChildren;
   reload(): void;
 }
 
-function PipelineRow({ it, lanes, findings, isOpen, reload }: RowProps) {
+function PipelineRow({ it, lanes, findings, query, choose, reload }: RowProps) {
   const { limit, pipeline } = it;
+  const isOpen = query.open === pipeline;
   return (
     <li class="card pipeline">
       <div class="pipeline-head">
+        {choose}
         <h2>
-          <a href={placeHash("/pipelines", { open: isOpen ? null : pipeline })} aria-expanded={isOpen}>
+          <a href={placeHash("/pipelines", { ...query, open: isOpen ? null : pipeline })} aria-expanded={isOpen}>
             <Icon name={isOpen ? "down" : "right"} />
             {pipeline}
           </a>
@@ -154,7 +232,9 @@ function PipelineRow({ it, lanes, findings, isOpen, reload }: RowProps) {
         <div class="flow">
           <span class="end">{it.source}</span>
           <Icon name="pipelines" />
-          <span class="end">{it.destination}</span>
+          <a class="end" href={destinationHref(plainDestination(it.destination))}>
+            {it.destination}
+          </a>
         </div>
         <LanePicture lanes={lanes} />
         <Figures it={it} />
@@ -191,24 +271,30 @@ function Figures({ it }: { readonly it: PipelineStatus }) {
       >
         <Count value={it.deadLetters} />
       </Figure>
+      <Figure
+        name="behind dead letters"
+        href={(it.behindDeadLetters ?? 0) > 0 ? placeHash("/keys", { kind: "parked", pipeline }) : undefined}
+      >
+        <Count value={it.behindDeadLetters} isEstimate={it.isEstimate} />
+      </Figure>
     </dl>
   );
 }
 
-/** Who has changed something about it, and why. */
+/** The pause and the limit of the pipeline: who set them, and why. */
 function Notes({ it: { countProblem, limit, pause } }: { readonly it: PipelineStatus }) {
   return (
     <>
       {pause !== null && (
         <p class="aside">
           Paused by {pause.by} <Ago at={pause.at} />
-          {pause.reason !== null && `: ${pause.reason}`}
+          <Because reason={pause.reason} />
         </p>
       )}
       {limit !== null && limit.by !== null && (
         <p class="aside">
           Limited by {limit.by}
-          {limit.reason !== null && `: ${limit.reason}`}
+          <Because reason={limit.reason} />
         </p>
       )}
       {countProblem !== null && <p class="aside">Not counted: {countProblem}</p>}
@@ -240,7 +326,9 @@ function LaneTable({ lanes }: { readonly lanes: readonly Lane[] }) {
       <table aria-label="Lanes">
         <thead>
           <tr>
-            <th scope="col">Lane</th>
+            <th scope="col">
+              Lane <Hint word="lane" />
+            </th>
             <th scope="col">Owner</th>
             <th scope="col" class="figure">
               Published
@@ -257,7 +345,7 @@ function LaneTable({ lanes }: { readonly lanes: readonly Lane[] }) {
               <td>lane {lane}</td>
               <td data-label="Owner">
                 <span>
-                  {owner === null ? <span class="faint">nobody</span> : (owner.name ?? owner.id)}{" "}
+                  {owner === null ? <span class="faint">no owner</span> : (owner.name ?? owner.id)}{" "}
                   {owner !== null && !owner.isAlive && <Badge tone="warn">gone</Badge>}
                   {owner !== null && <i class={`swatch owner-${owners.indexOf(owner.id) % 6}`} aria-hidden="true" />}
                 </span>

@@ -6,20 +6,24 @@ import { countText, plural } from "../kit/format.ts";
 import { Icon } from "../kit/icons.tsx";
 import { Card, KeyValues, Page } from "../kit/page.tsx";
 import { placeHash, type Query, segment } from "../kit/place.ts";
+import { LongText, PlainText } from "../kit/plain-text.tsx";
 import type { Audit, Plan } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
 import { useWatched } from "../kit/use-watched.ts";
 import { planVerbLine } from "./cli-lines.ts";
 import { AuditCard } from "./event/audit-card.tsx";
+import { PatchCard } from "./replays/patch-card.tsx";
 import { PlanActions } from "./replays/plan-actions.tsx";
 import { PlanItemsCard } from "./replays/plan-items.tsx";
 import { PlanProgress } from "./replays/plan-progress.tsx";
 import { planTitle } from "./replays/plan-steps.ts";
+import { PlanStrata } from "./replays/plan-strata.tsx";
 import { Stepper } from "./replays/stepper.tsx";
 import type { ScreenProps } from "./screens.tsx";
 
 const BACK = ["Replays", placeHash("/replays")] as const;
 const RESTING_MS = 5_000;
+const REASON_CHARS = 2_000;
 
 export function ReplayScreen({ params, query }: ScreenProps) {
   const id = params.id ?? "";
@@ -28,8 +32,11 @@ export function ReplayScreen({ params, query }: ScreenProps) {
   if (plan === null && asked.error?.status === 404) {
     return (
       <Page title="Replay" back={BACK}>
-        <Empty title="There is no such plan" icon="search">
-          <code>{id}</code> is no plan that the service knows.
+        <Empty title="Plan not found" icon="search">
+          <code>
+            <PlainText text={id} />
+          </code>{" "}
+          is not the id of a replay plan.
         </Empty>
       </Page>
     );
@@ -42,7 +49,10 @@ export function ReplayScreen({ params, query }: ScreenProps) {
       actions={plan === null ? undefined : <PlanActions plan={plan} reload={asked.reload} />}
       lead={
         <span class="ids">
-          Plan <code>{id}</code>
+          Plan{" "}
+          <code>
+            <PlainText text={id} />
+          </code>
           <CopyButton text={id} label="Copy the id" />
         </span>
       }
@@ -54,7 +64,7 @@ export function ReplayScreen({ params, query }: ScreenProps) {
   );
 }
 
-/** Often while it runs, and while what it has sent is on its way. */
+/** Poll often while the plan runs and while its events are in flight. */
 function lookAgainMs(plan: Plan | null): number {
   return plan?.state === "running" || (plan?.progress.sent ?? 0) > 0 ? 1_000 : RESTING_MS;
 }
@@ -68,12 +78,14 @@ function Shown({ plan, query }: { readonly plan: Plan; readonly query: Query }) 
         <Stepper plan={plan} />
         <PlanProgress plan={plan} />
       </Card>
-      {plan.warnings.length > 0 && (
+      {plan.warnings.length > 0 && !hasEnded(plan) && (
         <div class="notice warn" role="note" aria-label="Warnings">
           <Icon name="dead" />
           <ul>
             {plan.warnings.map((warning) => (
-              <li key={warning}>{warning}</li>
+              <li key={warning}>
+                <PlainText text={warning} charsMax={REASON_CHARS} />
+              </li>
             ))}
           </ul>
         </div>
@@ -85,6 +97,8 @@ function Shown({ plan, query }: { readonly plan: Plan; readonly query: Query }) 
             <Breakdown title="By source" counts={plan.bySource} />
             <Breakdown title="By error" counts={plan.byError} />
           </div>
+          <PatchCard plan={plan} />
+          <PlanStrata plan={plan} />
           <PlanItemsCard plan={plan} query={query} />
         </div>
         <div class="stack">
@@ -96,23 +110,31 @@ function Shown({ plan, query }: { readonly plan: Plan; readonly query: Query }) 
   );
 }
 
+/** Warnings are hidden once the plan has ended. */
+function hasEnded({ state }: Plan): boolean {
+  return state === "done" || state === "cancelled";
+}
+
 function PlanNotice({ plan }: { readonly plan: Plan }) {
   const { action, isServed, state, stopReason } = plan;
   if (state === "planned") {
     return (
       <Notice tone="info" icon="clock">
-        <strong>Nothing was done yet.</strong> This is what would be {action === "discard" ? "discarded" : "sent"}:
-        exactly these events, whatever happens meanwhile. Look at it, then run it.
+        <strong>This plan has not run yet.</strong> It {action === "discard" ? "discards" : "sends"} exactly these
+        events. Events that are written later are not added. Review the plan, then run it.
       </Notice>
     );
   }
   if (state === "stopped") {
     return (
       <Notice tone="bad" icon="cross">
-        <strong>It stopped by itself, so that no more go the same way.</strong>
-        <p class="reason">{stopReason}</p>
+        <strong>The plan stopped automatically so that no more events fail in the same way.</strong>
+        <p class="reason">
+          <LongText text={stopReason ?? ""} charsMax={REASON_CHARS} />
+        </p>
         <p>
-          Mend what the error names, then go on with the others: one event first. What failed again stays a dead letter.
+          Fix the cause of the error, then continue: one event of each destination, error and type goes first. Or
+          continue without the failed ones. Events that failed again stay dead letters.
         </p>
       </Notice>
     );
@@ -120,14 +142,14 @@ function PlanNotice({ plan }: { readonly plan: Plan }) {
   if (state === "running" && !isServed) {
     return (
       <Notice tone="warn" icon="clock">
-        <strong>No process works on it at this moment.</strong> It goes on where it was as soon as a relay is there.
+        <strong>No relay is running this plan.</strong> It continues where it was once a relay is running.
       </Notice>
     );
   }
   if (state === "paused") {
     return (
       <Notice tone="warn" icon="pause">
-        <strong>It is paused.</strong> What was on its way goes on; the others wait until somebody resumes it.
+        <strong>Paused.</strong> Events in flight are finished; the others wait until you resume the plan.
       </Notice>
     );
   }
@@ -164,10 +186,19 @@ function Facts({ plan }: { readonly plan: Plan }) {
     <Card title="Facts">
       <KeyValues
         items={[
-          ["Filter", filter === "" ? "all" : <code>{filter}</code>],
+          [
+            "Filter",
+            filter === "" ? (
+              "all"
+            ) : (
+              <code>
+                <LongText text={filter} charsMax={REASON_CHARS} />
+              </code>
+            ),
+          ],
           ["Keys", keys === 0 ? "none" : countText(keys)],
-          ["At most", ratePerSecond === null ? null : `${countText(ratePerSecond)} events a second`],
-          ["Reason", reason],
+          ["At most", ratePerSecond === null ? null : `${countText(ratePerSecond)} events per second`],
+          ["Reason", reason === null ? null : <LongText text={reason} charsMax={REASON_CHARS} />],
           [
             "Made",
             <>

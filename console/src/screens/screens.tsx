@@ -3,7 +3,10 @@ import { Empty } from "../kit/error-box.tsx";
 import { Page } from "../kit/page.tsx";
 import { matchPath, placeHash, type Query } from "../kit/place.ts";
 import { AuditScreen } from "./audit.tsx";
+import { CorrelationScreen } from "./correlation.tsx";
 import { DeadLettersScreen } from "./dead-letters.tsx";
+import { DestinationScreen } from "./destination.tsx";
+import { DestinationsScreen } from "./destinations.tsx";
 import { EventScreen } from "./event.tsx";
 import { EventsScreen } from "./events.tsx";
 import { InstancesScreen } from "./instances.tsx";
@@ -15,7 +18,7 @@ import { ReplaysScreen } from "./replays.tsx";
 import { SettingsScreen } from "./settings.tsx";
 import { SubscribersScreen } from "./subscribers.tsx";
 
-/** All that a screen is given: it comes from the address alone. */
+/** The properties of every screen: they come only from the address. */
 export interface ScreenProps {
   /** The `:names` of its path. */
   readonly params: Query;
@@ -25,10 +28,13 @@ export interface ScreenProps {
 const SCREENS: readonly (readonly [path: string, Screen: ComponentType<ScreenProps>])[] = [
   ["/", OverviewScreen],
   ["/pipelines", PipelinesScreen],
+  ["/destinations", DestinationsScreen],
+  ["/destinations/:name", DestinationScreen],
   ["/subscribers", SubscribersScreen],
   ["/instances", InstancesScreen],
   ["/events", EventsScreen],
   ["/events/:id", EventScreen],
+  ["/correlations/:id", CorrelationScreen],
   ["/dead-letters", DeadLettersScreen],
   ["/keys", KeysScreen],
   ["/replays", ReplaysScreen],
@@ -47,8 +53,8 @@ export function screenAt(path: string): { readonly Screen: ComponentType<ScreenP
 
 function Nowhere() {
   return (
-    <Page title="Nothing here">
-      <Empty title="There is no such screen" icon="help">
+    <Page title="Not found">
+      <Empty title="This screen does not exist" icon="help">
         <a href={placeHash("/")}>Back to the overview</a>
       </Empty>
     </Page>

@@ -16,7 +16,7 @@ import type { ScreenProps } from "./screens.tsx";
 
 type Setting = Config["settings"][number];
 
-/** Who one is, how it looks, and with which settings the service runs. */
+/** The signed-in user, the look of the console, and the settings of the service. */
 export function SettingsScreen({ query }: ScreenProps) {
   const isAdmin = useMay("admin");
   return (
@@ -28,8 +28,8 @@ export function SettingsScreen({ query }: ScreenProps) {
       {isAdmin ? (
         <Configuration q={query.q ?? ""} />
       ) : (
-        <Empty title="The configuration is for administrators" icon="park">
-          Sign in with a token of the role admin to see it. Secrets are never shown.
+        <Empty title="Only administrators can see the configuration" icon="park">
+          Sign in with a token of the role admin. Secrets are never shown.
         </Empty>
       )}
     </Page>
@@ -37,8 +37,8 @@ export function SettingsScreen({ query }: ScreenProps) {
 }
 
 const ACCESS = {
-  open: "open to the user who runs the service, on its own machine",
-  login: "needs a login",
+  open: "open on the machine of the service, to the user who runs it",
+  login: "login required",
   off: "closed",
 } as const;
 
@@ -52,7 +52,7 @@ function You() {
         items={[
           ["Name", identity?.name],
           ["Role", identity?.role],
-          ["Payloads", identity?.maySeePayloads ? "may be seen" : "are hidden"],
+          ["Payloads", identity?.maySeePayloads ? "visible" : "hidden"],
           ["Session ends", identity?.expiresAt ? <Ago key="ends" at={identity.expiresAt} /> : null],
           ["Service", service],
           ["Version", version],
@@ -72,7 +72,7 @@ function Appearance() {
         {THEMES.map((it) => (
           <label key={it}>
             <input type="radio" name="theme" value={it} checked={it === chosen} onChange={() => setTheme(it)} />
-            {it === "auto" ? "as the system" : it}
+            {it === "auto" ? "system" : it}
           </label>
         ))}
       </fieldset>
@@ -83,7 +83,7 @@ function Appearance() {
   );
 }
 
-/** Without a search only what is in force: there are many more that nobody has set. */
+/** Without a search only settings in effect are listed: most settings are not set. */
 function Configuration({ q }: { readonly q: string }) {
   const asked = useApi<Config>("/config");
   const wanted = q.toLowerCase();
@@ -108,7 +108,7 @@ function Configuration({ q }: { readonly q: string }) {
               isFlush
             >
               {shown.length === 0 ? (
-                <Empty title={`No setting is like “${q}”`} icon="search" />
+                <Empty title={`No settings match “${q}”`} icon="search" />
               ) : (
                 <Table label="Effective configuration" columns={COLUMNS} rows={shown} keyOf={({ name }) => name} />
               )}
@@ -130,12 +130,12 @@ function isChosen(origin: string): boolean {
   return origin !== "default" && origin !== UNSET;
 }
 
-/** What somebody has chosen first, then what holds without that, then what does not hold at all. */
+/** Configured settings first, then defaults, then unset ones. */
 function rankOf({ origin }: Setting): number {
   return isChosen(origin) ? 0 : origin === "default" ? 1 : 2;
 }
 
-/** The variable's own name stands in the first column. */
+/** The first column already shows the name of the variable. */
 function originText({ name, origin }: Setting): string {
   return origin === `environment ${name}` ? "environment" : origin;
 }
@@ -158,5 +158,5 @@ const COLUMNS: readonly Column<Setting>[] = [
     cell: (it) =>
       isChosen(it.origin) ? <Badge tone="info">{originText(it)}</Badge> : <span class="faint">{it.origin}</span>,
   },
-  { name: "What it is for", isWide: true, cell: ({ description }) => <span title={description}>{description}</span> },
+  { name: "Description", isWide: true, cell: ({ description }) => <span title={description}>{description}</span> },
 ];

@@ -2,6 +2,7 @@ import { Badge, StateBadge } from "../kit/badge.tsx";
 import { CliButton } from "../kit/button.tsx";
 import { command } from "../kit/command.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
+import { SearchField } from "../kit/fields.tsx";
 import { Ago, Count, Progress, Span } from "../kit/figures.tsx";
 import { bytesText, plural } from "../kit/format.ts";
 import { Card, KeyValues, Page } from "../kit/page.tsx";
@@ -9,32 +10,58 @@ import { placeHash } from "../kit/place.ts";
 import { type Column, Table } from "../kit/table.tsx";
 import type { LogReader, Logs } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
+import { ViewsMenu } from "../kit/views-menu.tsx";
+import type { ScreenProps } from "./screens.tsx";
 
 const EVERY_MS = 3_000;
 
-/** Who reads a log, and how far each lane has come. */
-export function SubscribersScreen() {
+/** The subscribers of the logs with their checkpoint in each lane. */
+export function SubscribersScreen({ query }: ScreenProps) {
+  const { q = "" } = query;
   const asked = useApi<Logs>("/logs", {}, { everyMs: EVERY_MS });
   return (
     <Page
       title="Subscribers"
-      lead="Readers of logs keep a checkpoint in each lane. What lies behind the slowest one cannot be cleared away."
-      actions={<CliButton command={command("log", "list")} />}
+      lead="Subscribers of a log keep a checkpoint in each lane. Retention cannot remove events that the slowest one has not read."
+      actions={
+        <>
+          <ViewsMenu />
+          <CliButton command={command("log", "list")} />
+        </>
+      }
     >
+      <SearchField
+        label="Subscribers whose name, pipeline or source contains"
+        name="q"
+        value={q}
+        placeholder="subscriber, pipeline or source"
+      />
       <Answer asked={asked} command={command("log", "list")}>
-        {({ logs }) =>
-          logs.length === 0 ? (
-            <Empty title="Nobody reads a log here" icon="subscribers">
+        {({ logs }) => {
+          const shown = logs.filter((it) => isMeant(it, q));
+          if (logs.length > 0 && shown.length === 0) {
+            return (
+              <Empty title="No subscribers match" icon="search">
+                <a href={placeHash("/subscribers")}>Show all {plural(logs.length, "subscriber")}</a>
+              </Empty>
+            );
+          }
+          return logs.length === 0 ? (
+            <Empty title="No subscribers" icon="subscribers">
               Subscribers appear with sources of the kinds <code>managed</code>, <code>tail</code> and <code>wal</code>.
-              Plain outbox tables have no checkpoints: their rows say themselves what is still to be sent.
+              Outbox tables have no checkpoints: each row records whether it was delivered.
             </Empty>
           ) : (
-            logs.map((it) => <Reader key={it.pipeline} it={it} />)
-          )
-        }
+            shown.map((it) => <Reader key={it.pipeline} it={it} />)
+          );
+        }}
       </Answer>
     </Page>
   );
+}
+
+function isMeant({ pipeline, source, subscriber }: LogReader, q: string): boolean {
+  return `${subscriber ?? ""} ${pipeline} ${source}`.toLowerCase().includes(q.trim().toLowerCase());
 }
 
 function Reader({ it }: { readonly it: LogReader }) {
@@ -61,7 +88,7 @@ function Reader({ it }: { readonly it: LogReader }) {
                 "none"
               ),
             ],
-            ["Clearing waits", retentionWaits === null ? null : retentionWaits],
+            ["Retention waits for", retentionWaits === null ? null : retentionWaits],
             ["Not counted", countProblem],
           ]}
         />
@@ -108,7 +135,7 @@ function positionText(position: Readonly<Record<string, unknown>> | null): strin
     .join("  ");
 }
 
-/** What the server must keep for this reader. Past the safe part it throws away what was not read. */
+/** The WAL that the server keeps for this slot. Beyond the safe size it discards WAL that was not read. */
 function Slot({ slot }: { readonly slot: NonNullable<LogReader["slot"]> }) {
   const { isActive, name, retainedBytes, safeBytes, status } = slot;
   const total = safeBytes === null || retainedBytes === null ? null : retainedBytes + safeBytes;
@@ -118,18 +145,18 @@ function Slot({ slot }: { readonly slot: NonNullable<LogReader["slot"]> }) {
         items={[
           ["Slot", <code key="slot">{name}</code>],
           ["Status", status],
-          ["Read", isActive ? "at this moment" : "by nobody"],
-          ["Kept for it", bytesText(retainedBytes)],
-          ["Still safe", safeBytes === null ? "without limit" : bytesText(safeBytes)],
+          ["Read", isActive ? "now" : "not by any relay"],
+          ["Retained", bytesText(retainedBytes)],
+          ["Safe size left", safeBytes === null ? "unlimited" : bytesText(safeBytes)],
         ]}
       />
       {total !== null && (
         <Progress
-          label="Kept for the slot"
+          label="Retained for the slot"
           total={total}
           parts={[
             {
-              label: "bytes kept",
+              label: "bytes retained",
               count: retainedBytes ?? 0,
               tone: (retainedBytes ?? 0) > total * 0.8 ? "bad" : "accent",
             },

@@ -7,6 +7,7 @@ import { Icon } from "../kit/icons.tsx";
 import { usePlace } from "../kit/router.ts";
 import { loadSession, session } from "../kit/session.ts";
 import { useStore } from "../kit/store.ts";
+import { timeZone } from "../kit/time-zone.ts";
 import { Toasts } from "../kit/toast.tsx";
 import { screenAt } from "../screens/screens.tsx";
 import { useLive, useLiveStream } from "./live-overview.ts";
@@ -22,7 +23,7 @@ export function App() {
   const isOut = useStore(outage) !== null;
   useEffect(() => {
     void loadSession();
-    // Only until somebody is known: after that every answer tells when the session ends.
+    // Only until the session is loaded: after that any answer with status 401 reports its end.
     const timer = setInterval(() => session.get() === null && void loadSession(), ASK_AGAIN_MS);
     return () => clearInterval(timer);
   }, []);
@@ -36,7 +37,7 @@ function Waiting() {
       <div class="outage" role="alert">
         <Icon name="unplug" />
         <h1>The service does not answer</h1>
-        <p>This page keeps trying, and goes on by itself.</p>
+        <p>This page retries and continues automatically.</p>
       </div>
     </main>
   );
@@ -48,7 +49,7 @@ function Console() {
   return (
     <div class="console">
       <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
-        Skip to the content
+        Skip to content
       </button>
       <Navigation />
       <div class="content">
@@ -67,12 +68,14 @@ function Console() {
 
 function Screen() {
   const place = usePlace();
+  // The zone is part of the key: a new zone renders every time again.
+  const zone = useStore(timeZone);
   const { Screen: Shown, params } = screenAt(place.path);
   useEffect(() => scrollTo(0, 0), [place.path]);
-  return <Shown key={place.path} params={params} query={place.query} />;
+  return <Shown key={`${place.path} ${zone}`} params={params} query={place.query} />;
 }
 
-/** Over whatever is shown, which is then from before. */
+/** Shown above the screen while its data may be stale. */
 function OutageBar() {
   const error = useStore(outage);
   const { state } = useLive();
@@ -81,14 +84,14 @@ function OutageBar() {
     <div class="outage-bar" role="alert">
       <Icon name="unplug" />
       <span>
-        {error.status === 0 ? "The service does not answer." : "The database does not answer."} What you see may be from
-        before{state === "live" ? "" : ", and is not live"}; this page keeps trying.
+        {error.status === 0 ? "The service does not answer." : "The database does not answer."} The data on this page
+        may be old{state === "live" ? "" : " and is not live"}; the page retries automatically.
       </span>
     </div>
   );
 }
 
-/** Of `npm start` alone. It is not loaded anywhere else. See demo/README.md. */
+/** The demo panel of `npm start`. Not loaded anywhere else. See demo/README.md. */
 function DemoSlot() {
   const isDemo = useStore(session)?.isDemo ?? false;
   const [Panel, setPanel] = useState<ComponentType | null>(null);

@@ -4,7 +4,7 @@ import type { Overview, Point } from "../kit/types.ts";
 
 interface Live {
   readonly overview: Overview | null;
-  /** Those that came since the page was opened, the oldest first. */
+  /** Points received since the page was opened, oldest first. */
   readonly points: readonly Point[];
   readonly state: LiveState;
 }
@@ -14,7 +14,7 @@ const QUIET_MS_MAX = 10_000;
 
 const live = createStore<Live>({ overview: null, points: [], state: "off" });
 
-/** The shell keeps one stream for all screens. */
+/** The shell holds one stream for all screens. */
 export function useLiveStream(isOn: boolean): void {
   const state = useEventStream(
     isOn ? "/live" : null,

@@ -7,12 +7,12 @@ import type { Session } from "../kit/types.ts";
 import { useAction } from "../kit/use-api.ts";
 import { rememberPlace } from "./return-place.ts";
 
-/** The token is sent once, for a cookie that no script can read. It is kept nowhere. */
+/** Exchanges the token for a cookie that scripts cannot read. The token is not stored. */
 export function Login({ session }: { readonly session: Session }) {
   useEffect(() => {
     document.title = `Sign in · ${session.service}`;
     rememberPlace();
-    // The issuer mostly lets them in again without a question, and says whether they still have their role.
+    // The issuer usually signs the user in again without a prompt and returns the current role.
     if (hasLapsed() && session.logins.includes("oidc")) location.assign(apiUrl("/login/oidc"));
   }, [session.service, session.logins]);
   return (
@@ -24,7 +24,7 @@ export function Login({ session }: { readonly session: Session }) {
           <circle cx="24" cy="11" r="3" />
         </svg>
         <h1>{session.service}</h1>
-        {session.access === "off" ? <Closed /> : <Ways logins={session.logins} />}
+        {session.access === "off" ? <Closed /> : <Logins logins={session.logins} />}
         <p class="faint">outbox-relay {session.version}</p>
       </div>
     </main>
@@ -34,14 +34,14 @@ export function Login({ session }: { readonly session: Session }) {
 function Closed() {
   return (
     <p>
-      The console is closed: others could reach it through a proxy or the network, and nothing would keep them out. Set{" "}
-      <code>ADMIN_TOKEN</code>, or open the console on the service's own machine (<code>HOST=127.0.0.1</code>), without
+      The console is disabled because it is reachable through the network or a proxy and no login is configured. Set{" "}
+      <code>ADMIN_TOKEN</code>, or open the console on the machine of the service (<code>HOST=127.0.0.1</code>), without
       a proxy.
     </p>
   );
 }
 
-function Ways({ logins }: { readonly logins: Session["logins"] }) {
+function Logins({ logins }: { readonly logins: Session["logins"] }) {
   const [token, setToken] = useState("");
   const action = useAction(async () => {
     await apiPost("/login", { token: token.trim() });

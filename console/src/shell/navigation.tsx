@@ -10,15 +10,16 @@ import { loadSession, session } from "../kit/session.ts";
 import { useStore } from "../kit/store.ts";
 import { nextTheme, theme } from "../kit/theme.ts";
 import { useLive } from "./live-overview.ts";
+import { NotifyButton } from "./notifications.tsx";
 import { ALL_SECTIONS, SECTIONS, type Section, sectionOf } from "./sections.ts";
 import { openPalette, openShortcutHelp } from "./shortcuts.tsx";
 
-/** At the side; on a phone a bar at the bottom with the rest behind "More". */
+/** A sidebar; on a phone a bar at the bottom with the other sections behind "More". */
 export function Navigation() {
   const { path } = usePlace();
   const [isOpen, setOpen] = useState(false);
   const current = sectionOf(path);
-  // Whoever has chosen wants to see what was chosen.
+  // Close the menu when the user has selected a screen.
   useEffect(() => setOpen(false), [path]);
   return (
     <>
@@ -85,7 +86,7 @@ function SectionLink({ section, isCurrent }: { readonly section: Section; readon
   );
 }
 
-/** What waits for a person. */
+/** Dead letters and parked keys: the counts that need an operator. */
 function countOf(
   { path }: Section,
   { deadLetters, parkedKeys }: { readonly deadLetters: number; readonly parkedKeys: number },
@@ -109,6 +110,7 @@ function Foot() {
           <small>{identity?.role}</small>
         </span>
       </span>
+      <NotifyButton />
       <Button kind="quiet" icon={THEME_ICONS[shown]} label={`Theme: ${shown}`} onClick={nextTheme} />
       <Button kind="quiet" icon="help" label="Keyboard shortcuts" onClick={openShortcutHelp} />
       {access === "login" && <Button kind="quiet" icon="exit" label="Sign out" onClick={() => void signOut()} />}

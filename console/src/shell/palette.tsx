@@ -15,7 +15,7 @@ interface Choice {
 
 const SHOWN_MAX = 9;
 
-/** One field for everything: a screen, a pipeline, or an event by id, key or correlation id. */
+/** The command palette: finds screens, pipelines, and events by id, key or correlation id. */
 export function Palette({ onClose }: { onClose(): void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);

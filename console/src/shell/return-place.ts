@@ -1,11 +1,11 @@
 const NAME = "outbox-relay.place";
 
-/** The issuer sends people back to the page without the part behind the #: here they asked to go. */
+/** The issuer redirects back without the fragment: this restores the screen that the user opened. */
 export function rememberPlace(): void {
   try {
     if (location.hash !== "") sessionStorage.setItem(NAME, location.hash);
   } catch {
-    // Where nothing may be stored they begin at the overview.
+    // Storage is blocked: the user starts at the overview.
   }
 }
 
@@ -15,6 +15,6 @@ export function returnToPlace(): void {
     sessionStorage.removeItem(NAME);
     if (place !== null && location.hash === "") location.hash = place;
   } catch {
-    // As above.
+    // Storage is blocked.
   }
 }

@@ -1,12 +1,12 @@
 import type { IconName } from "../kit/icons.tsx";
 
-/** What the navigation lists. `letter` leads there after a g. */
+/** The sections of the navigation. The shortcut is g, then `letter`. */
 export interface Section {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
   readonly letter: string;
-  /** In the bar at the bottom of a phone; the others are behind its last button. */
+  /** In the bottom bar of a phone; the others are behind its last button. */
   readonly isFirst?: boolean;
 }
 
@@ -16,6 +16,7 @@ export const SECTIONS: readonly (readonly [group: string, sections: readonly Sec
     [
       { path: "/", title: "Overview", icon: "overview", letter: "o", isFirst: true },
       { path: "/pipelines", title: "Pipelines", icon: "pipelines", letter: "p", isFirst: true },
+      { path: "/destinations", title: "Destinations", icon: "target", letter: "t" },
       { path: "/subscribers", title: "Subscribers", icon: "subscribers", letter: "s" },
       { path: "/instances", title: "Instances", icon: "instances", letter: "i" },
     ],
@@ -40,7 +41,7 @@ export const SECTIONS: readonly (readonly [group: string, sections: readonly Sec
 
 export const ALL_SECTIONS: readonly Section[] = SECTIONS.flatMap(([, sections]) => sections);
 
-/** The one that a path belongs to: `/events/42` is under Events. */
+/** The section of a path: `/events/42` belongs to Events. */
 export function sectionOf(path: string): Section | null {
   return ALL_SECTIONS.find((it) => it.path === path || (it.path !== "/" && path.startsWith(`${it.path}/`))) ?? null;
 }

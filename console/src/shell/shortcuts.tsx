@@ -19,7 +19,7 @@ export function openShortcutHelp(): void {
 
 const GO_MS = 1_200;
 
-/** Keys that work on every screen, with the dialogs that they open. */
+/** Global keyboard shortcuts and the dialogs that they open. */
 export function Shortcuts() {
   const shown = useStore(open);
   useEffect(() => {
@@ -50,7 +50,7 @@ function keyListener(): (event: KeyboardEvent) => void {
   };
 }
 
-/** On a screen without a search, `/` looks everywhere. */
+/** On a screen without a search field, `/` opens the palette. */
 function focusSearch(event: Event): void {
   event.preventDefault();
   const field = document.querySelector<HTMLInputElement>("[data-search]");
@@ -64,7 +64,7 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["/", "search on this screen"],
   ["j k", "next and previous row"],
   ["Enter", "open the row"],
-  ["x", "choose the row"],
+  ["x", "select the row"],
   ["t", "theme: auto, light, dark"],
   ["Esc", "close a dialog"],
   ["?", "this list"],

@@ -12,13 +12,13 @@ interface FilterBoxProps {
   readonly value: string;
   readonly known: KnownValues;
   readonly placeholder: string;
-  /** What the service said of the filter in the address. */
+  /** The service's error about the filter in the address. */
   readonly error: ApiError | null;
-  /** Instead of putting the filter into the address. */
+  /** Replaces the default, which puts the filter into the address. */
   onFilter?(text: string): void;
 }
 
-/** One line for all filters, with help while it is written. `/` leads here; Enter searches. */
+/** The filter line with suggestions. `/` focuses it; Enter searches. */
 export function FilterBox({ label, value, known, placeholder, error, onFilter }: FilterBoxProps) {
   const [isHelp, setHelp] = useState(false);
   const line = useFilterLine(value, known, onFilter ?? ((q) => changeQuery({ q, cursor: null })));
@@ -59,15 +59,15 @@ export function FilterBox({ label, value, known, placeholder, error, onFilter }:
         <Button
           kind="quiet"
           icon="help"
-          label={isHelp ? "Hide the help on filters" : "How filters are written"}
+          label={isHelp ? "Hide the filter help" : "Filter help"}
           onClick={() => setHelp(!isHelp)}
         />
         {text === "" && <kbd>/</kbd>}
       </form>
       <div class="suggestions" id={id} role="listbox" aria-label="Suggestions" hidden={!isOpen}>
         {items.map((it, index) => (
-          // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field, which names the active one
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field, which names the active option
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
           <div
             key={it.text}
             id={`${id}-${index}`}
@@ -87,7 +87,7 @@ export function FilterBox({ label, value, known, placeholder, error, onFilter }:
   );
 }
 
-/** The filter with the word that was not understood, and why. Nothing for an error of another kind. */
+/** The filter with its invalid term marked, and the reason. Renders nothing for other errors. */
 function FilterProblem({ text, error }: { readonly text: string; readonly error: ApiError }) {
   const fault = filterFault(error.message);
   if (fault === null) return null;
@@ -124,8 +124,12 @@ function useFilterLine(value: string, known: KnownValues, search: (text: string)
     setText(next);
     setAt(-1);
     setCaret(end);
-    // After the drawing, which would put the caret to the end.
-    queueMicrotask(() => setTimeout(() => field.current?.setSelectionRange(end, end)));
+    // After the render, which moves the caret to the end. Not if the user has typed since.
+    queueMicrotask(() =>
+      setTimeout(() => {
+        if (field.current?.value === next) field.current.setSelectionRange(end, end);
+      }),
+    );
   };
   const press = (event: KeyboardEvent) => {
     const active = items[at];

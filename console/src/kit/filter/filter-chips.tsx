@@ -7,12 +7,12 @@ interface FilterChipsProps {
   readonly label: string;
   readonly field: string;
   readonly values: readonly string[];
-  /** Of the address, beside the filter. */
+  /** The other parameters of the address. */
   readonly query: QueryValues;
   readonly q: string;
 }
 
-/** The most frequent filters, by a click; a second click takes one away. Links, since the filter is in the address. */
+/** Common filters as links; a second click removes one. */
 export function FilterChips({ label, field, values, query, q }: FilterChipsProps) {
   const { path } = usePlace();
   const chosen = fieldValue(q, field);

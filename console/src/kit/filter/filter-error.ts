@@ -1,6 +1,6 @@
-/** The word of a filter that the service did not understand. */
+/** The term of a filter that the service rejected. */
 interface FilterFault {
-  /** Of the word within the filter. */
+  /** Offset of the term within the filter. */
   readonly start: number;
   readonly end: number;
   readonly problem: string;
@@ -8,7 +8,7 @@ interface FilterFault {
 
 const FORM = /^("(?:[^"\\]|\\.)*") at character (\d+) of the filter: (.*)$/s;
 
-/** Null for an error that is about something else. */
+/** Null for an error that is not about a term of the filter. */
 export function filterFault(message: string): FilterFault | null {
   const [, quoted, at, problem] = FORM.exec(message) ?? [];
   if (quoted === undefined || at === undefined || problem === undefined) return null;
@@ -24,7 +24,7 @@ function wordIn(quoted: string): string {
   }
 }
 
-/** Behind the code stands what to do about any such error; the problem has said it better. */
+/** Removes the error code and the generic advice after it: the problem is more specific. */
 function withoutCode(problem: string): string {
   return problem.replace(/ \[[A-Z_]+\].*$/s, "");
 }

@@ -1,9 +1,9 @@
 import { FILTER_FIELDS } from "./filter-suggest.ts";
 
-/** All of the language, where it is needed. */
+/** Reference of the filter language. */
 export function FilterHelp() {
   return (
-    <section class="filter-help" aria-label="How filters are written">
+    <section class="filter-help" aria-label="Filter help">
       <dl>
         {FILTER_FIELDS.map(([field, help, example]) => (
           <div key={field}>
@@ -17,13 +17,14 @@ export function FilterHelp() {
           <dt>
             <code>7f0c…</code>
           </dt>
-          <dd>a bare word: an id, a key or a correlation id</dd>
+          <dd>a bare word: matches an id, key or correlation id, and keys that contain it</dd>
         </div>
       </dl>
       <p>
-        All words must be true of an event. A value with spaces or colons stands in <code>"quotes"</code>, a quote in it
-        is written <code>\"</code>. Times are <code>2026-01-31</code>, <code>2026-01-31T12:00</code> (UTC) or{" "}
-        <code>2h</code>, for so long ago.
+        An event must match all terms. Put a value with spaces or colons in <code>"quotes"</code> and escape a quote as{" "}
+        <code>\"</code>; in quotes a <code>*</code> is literal. Payload fields work on the events screen, not on dead
+        letters. Times are <code>2026-01-31</code>, <code>2026-01-31T12:00</code> (UTC) or <code>2h</code> (two hours
+        ago).
       </p>
     </section>
   );

@@ -1,9 +1,9 @@
-/** A filter as somebody is writing it: half a word is a word too. What it means, the service says. */
+/** Splits a filter that may be incomplete into its terms. Only the service interprets them. */
 interface TypedWord {
   /** Null for a bare word. */
   readonly field: string | null;
   readonly value: string;
-  /** Of the word within the text; `end` is behind its last character. */
+  /** Offsets of the term in the text; `end` is exclusive. */
   readonly start: number;
   readonly end: number;
 }
@@ -45,18 +45,23 @@ function readWord(text: string, start: number): TypedWord {
   return { field, value, start, end: Math.min(at, text.length) };
 }
 
-/** A value so that it is read back as it is. */
+/** Quotes a value if the parser would not read it back unchanged. */
 export function quotedValue(value: string): string {
   if (value !== "" && !/[\s"\\:]/.test(value)) return value;
   return `"${value.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** What the filter asks of a field; null where it asks nothing. */
+/** Quotes a value that contains a `*`, which would act as a wildcard. */
+export function literalValue(value: string): string {
+  return value.includes("*") ? `"${value.replace(/["\\]/g, "\\$&")}"` : quotedValue(value);
+}
+
+/** The value of a field in the filter; null if the field is not there. */
 export function fieldValue(text: string, field: string): string | null {
   return typedWords(text).find((word) => word.field === field)?.value ?? null;
 }
 
-/** The filter with this field asked for, in the place where it stood before, or without it. */
+/** Sets a field of the filter in place, or removes it. */
 export function withField(text: string, field: string, value: string | null): string {
   const wanted = value === null ? [] : [`${field}:${quotedValue(value)}`];
   const words = typedWords(text);

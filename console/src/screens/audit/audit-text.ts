@@ -1,7 +1,7 @@
 import type { Tone } from "../../kit/badge.tsx";
 import type { AuditAction } from "../../kit/types.ts";
 
-/** Every action that the audit knows, and how loud it is: red takes something away from a receiver or is refused. */
+/** Every audit action with its colour. Red: a receiver loses events, or access was refused. */
 export const AUDIT_TONES: Readonly<Record<AuditAction, Tone>> = {
   pause: "warn",
   resume: "good",
@@ -22,19 +22,35 @@ export const AUDIT_TONES: Readonly<Record<AuditAction, Tone>> = {
   "key-discard": "bad",
   "log-seek": "warn",
   "log-reset": "warn",
+  "pipeline-forget": "bad",
   login: "plain",
   "login-refused": "bad",
   logout: "plain",
   "payload-read": "plain",
+  export: "plain",
 };
 
 export function auditTone(action: string): Tone {
   return (AUDIT_TONES as Readonly<Record<string, Tone>>)[action] ?? "plain";
 }
 
-/** `count 120 · perSecond 50`. */
+/** `count 120 · perSecond 50 · done 24`: the details of an entry; nested and empty ones are left out. */
 export function detailText(detail: Readonly<Record<string, unknown>>): string {
   return Object.entries(detail)
-    .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+    .flatMap(([name, value]) => (isGroup(value) ? partsOf(value) : [`${name} ${plainText(value)}`]))
     .join(" · ");
+}
+
+function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function partsOf(group: Readonly<Record<string, unknown>>): readonly string[] {
+  const said = Object.entries(group).filter(([, value]) => value !== 0 && value !== null);
+  return said.map(([name, value]) => `${name} ${plainText(value)}`);
+}
+
+function plainText(value: unknown): string {
+  if (value === null) return "none";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -1,12 +1,19 @@
+import { useState } from "preact/hooks";
 import { Badge } from "../../kit/badge.tsx";
 import { Sparkline } from "../../kit/chart.tsx";
 import { Ago } from "../../kit/figures.tsx";
-import { countText } from "../../kit/format.ts";
+import { withField } from "../../kit/filter/filter-text.ts";
+import { countText, plural } from "../../kit/format.ts";
+import { Card } from "../../kit/page.tsx";
 import { placeHash } from "../../kit/place.ts";
+import { Marked, PlainText } from "../../kit/plain-text.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import type { LetterGroup } from "../../kit/types.ts";
+import { cutText, visibleText } from "../../kit/visible-text.ts";
+import { PlanButtons } from "./letters.tsx";
 
 const NAMES_MAX = 2;
+const NAME_CHARS = 60;
 
 function groupHref(q: string, group: string): string {
   return placeHash("/dead-letters", { q, group });
@@ -16,17 +23,30 @@ const COLUMNS: readonly Column<LetterGroup>[] = [
   {
     name: "Error",
     isWide: true,
-    cell: ({ error }) => (
-      <span class="cut" title={error}>
-        {error}
+    cell: ({ error, example }) => (
+      <span class="stack">
+        <span class="cut" title={visibleText(error, 1_000)}>
+          <Marked text={cutText(error, 300)} />
+        </span>
+        {example !== error && (
+          <span class="cut faint" title={visibleText(example, 1_000)}>
+            <Marked text={cutText(example, 300)} />
+          </span>
+        )}
       </span>
     ),
   },
+  { name: "Status", isFigure: true, cell: ({ status }) => status ?? "" },
+  { name: "Destination", cell: ({ destinations }) => <Some names={destinations} /> },
   { name: "Events", isFigure: true, cell: ({ count }) => <strong class="num">{countText(count)}</strong> },
   {
-    name: "When they died",
+    name: "Over time",
     cell: (group) => (
-      <Sparkline isBars values={group.histogram} label={`From the first to the last: ${group.histogram.join(", ")}`} />
+      <Sparkline
+        isBars
+        values={group.histogram}
+        label={`Over time, from first to last: ${group.histogram.join(", ")}`}
+      />
     ),
   },
   { name: "Keys", isFigure: true, cell: keysText },
@@ -34,38 +54,55 @@ const COLUMNS: readonly Column<LetterGroup>[] = [
   { name: "Last", cell: ({ lastFailedAt }) => <Ago at={lastFailedAt} /> },
 ];
 
-/** Of a large group only the newest are looked at. */
+/** Only the newest dead letters of a large group are sampled. */
 export function keysText({ count, keys, sampled }: LetterGroup): string {
   return `${countText(keys)}${sampled < count ? "+" : ""}`;
 }
 
-/** One line for each error, without what is special to one event. */
-export function Groups({
-  groups,
-  q,
-  isDim,
-}: {
+interface GroupsProps {
   readonly groups: readonly LetterGroup[];
   readonly q: string;
-  readonly isDim: boolean;
-}) {
+  /** Number of events in all groups. */
+  readonly total: number;
+}
+
+/** One row per normalized error. Actions apply to the selected groups, or to all if none is selected. */
+export function Groups({ groups, q, total }: GroupsProps) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const meant = groups.filter(({ group }) => chosen.has(group));
+  const isAll = meant.length === 0;
+  const filter = isAll ? q : withField(q, "group", meant.map(({ group }) => group).join());
   return (
-    <Table
-      label="Errors, the most frequent first"
-      columns={COLUMNS}
-      rows={groups}
-      keyOf={({ group }) => group}
-      hrefOf={({ group }) => groupHref(q, group)}
-      isDim={isDim}
-    />
+    <Card
+      isFlush
+      title={isAll ? "Errors" : `${plural(meant.length, "error")} chosen`}
+      note={`${plural(total, "event")} by ${plural(groups.length, "error")}`}
+      actions={<PlanButtons filter={filter} ids={[]} total={isAll ? total : countOf(meant)} />}
+    >
+      <Table
+        label="Errors, most frequent first"
+        columns={COLUMNS}
+        rows={groups}
+        keyOf={({ group }) => group}
+        hrefOf={({ group }) => groupHref(q, group)}
+        chosen={chosen}
+        onChoose={setChosen}
+      />
+    </Card>
   );
+}
+
+export function countOf(groups: readonly LetterGroup[]): number {
+  return groups.reduce((sum, { count }) => sum + count, 0);
 }
 
 export function Some({ names }: { readonly names: readonly string[] }) {
   return (
-    <span class="row tight" title={names.join(", ")}>
+    <span class="row tight" title={names.map((name) => visibleText(name, NAME_CHARS)).join(", ")}>
       {names.slice(0, NAMES_MAX).map((name) => (
-        <Badge key={name}>{name}</Badge>
+        <Badge key={name}>
+          <PlainText text={name} charsMax={NAME_CHARS} />
+        </Badge>
       ))}
       {names.length > NAMES_MAX && <span class="faint">+{names.length - NAMES_MAX}</span>}
     </span>

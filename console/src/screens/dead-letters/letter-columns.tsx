@@ -1,12 +1,13 @@
 import { StateBadge } from "../../kit/badge.tsx";
 import { Ago } from "../../kit/figures.tsx";
+import { PlainText } from "../../kit/plain-text.tsx";
 import { ShortId } from "../../kit/short-id.tsx";
 import type { Column } from "../../kit/table.tsx";
 import type { Letter } from "../../kit/types.ts";
 import { eventsHref, keyFilter } from "../links.ts";
 
 export const LETTER_COLUMNS: readonly Column<Letter>[] = [
-  { name: "Type", cell: ({ type }) => type },
+  { name: "Type", cell: ({ type }) => <PlainText text={type} /> },
   {
     name: "Key",
     cell: ({ key, source }) =>
@@ -14,7 +15,7 @@ export const LETTER_COLUMNS: readonly Column<Letter>[] = [
         <span class="faint">none</span>
       ) : (
         <a class="mono cut-end" href={eventsHref(keyFilter(key, source))}>
-          {key}
+          <PlainText text={key} />
         </a>
       ),
   },
@@ -29,8 +30,8 @@ export const LETTER_COLUMNS: readonly Column<Letter>[] = [
     name: "Error",
     isWide: true,
     cell: ({ reason, resolution }) => (
-      <span class="cut" title={reason}>
-        {resolution !== null && <StateBadge state={resolution.how} />} {reason}
+      <span class="cut">
+        {resolution !== null && <StateBadge state={resolution.how} />} <PlainText text={reason} charsMax={300} />
       </span>
     ),
   },

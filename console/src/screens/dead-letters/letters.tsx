@@ -4,6 +4,8 @@ import { Answer, Empty } from "../../kit/error-box.tsx";
 import { withField } from "../../kit/filter/filter-text.ts";
 import { countText, plural } from "../../kit/format.ts";
 import { Card } from "../../kit/page.tsx";
+import { session } from "../../kit/session.ts";
+import { useStore } from "../../kit/store.ts";
 import { Pager, Table } from "../../kit/table.tsx";
 import type { LetterPage } from "../../kit/types.ts";
 import { useApi } from "../../kit/use-api.ts";
@@ -16,12 +18,12 @@ interface LettersProps {
   readonly q: string;
   /** Null for all errors. */
   readonly group: string | null;
-  /** How many there are; null where nobody has counted. */
+  /** How many there are; null if they are not counted. */
   readonly total: number | null;
   readonly cursor: string | undefined;
 }
 
-/** The letters of a filter. What is chosen is meant, or else all that the filter finds. */
+/** The dead letters that match a filter. Actions apply to the selected ones, or to all matches if none is selected. */
 export function Letters({ q, group, total, cursor }: LettersProps) {
   const filter = group === null ? q : withField(q, "group", group);
   const asked = useApi<LetterPage>("/dead-letters", { q: filter, cursor, limit: 50 });
@@ -31,12 +33,12 @@ export function Letters({ q, group, total, cursor }: LettersProps) {
       {({ deadLetters, cursor: next }) => {
         const ids = [...chosen.values()];
         return deadLetters.length === 0 ? (
-          <Empty title="No dead letter is like that">Take a word out of the filter.</Empty>
+          <Empty title="No dead letters match">Remove a term from the filter.</Empty>
         ) : (
           <>
             <Card
               isFlush
-              title={ids.length === 0 ? "The last that died first" : `${plural(ids.length, "letter")} chosen`}
+              title={ids.length === 0 ? "Newest first" : `${plural(ids.length, "letter")} selected`}
               actions={<PlanButtons filter={filter} ids={ids} total={total} />}
             >
               <Table
@@ -58,7 +60,7 @@ export function Letters({ q, group, total, cursor }: LettersProps) {
   );
 }
 
-/** Ids of events by those of their letters; also of pages that are not shown. */
+/** Event ids by the ids of their dead letters, including letters on other pages. */
 type Chosen = ReadonlyMap<string, string>;
 
 function chosenOf(before: Chosen, shown: LetterPage["deadLetters"], keys: ReadonlySet<string>): Chosen {
@@ -76,7 +78,7 @@ interface PlanButtonsProps {
   readonly total: number | null;
 }
 
-/** Both write a plan first; nothing is done before somebody has looked at it. */
+/** Each creates a plan; nothing changes until the operator runs it. */
 export function PlanButtons({ filter, ids, total }: PlanButtonsProps) {
   const what =
     ids.length > 0
@@ -86,10 +88,12 @@ export function PlanButtons({ filter, ids, total }: PlanButtonsProps) {
         : total === 1
           ? "it"
           : `all ${countText(total)}`;
-  const plan = (action: "replay" | "discard") =>
+  const maySee = useStore(session)?.identity?.maySeePayloads ?? false;
+  const plan = (action: "replay" | "discard", isPatch = false) =>
     askForPlan(
       {
         action,
+        isPatch,
         subject: "dead",
         q: filter,
         ids: ids.length > 0 ? ids : undefined,
@@ -101,6 +105,13 @@ export function PlanButtons({ filter, ids, total }: PlanButtonsProps) {
     <span class="row">
       <ActionButton icon="bin" onClick={() => plan("discard")}>
         {`Plan to discard ${what}`}
+      </ActionButton>
+      <ActionButton
+        icon="edit"
+        whyNot={maySee ? null : "You have no permission to see payloads, so you cannot change them."}
+        onClick={() => plan("replay", true)}
+      >
+        {`Plan to patch ${what}`}
       </ActionButton>
       <ActionButton icon="replays" kind="primary" onClick={() => plan("replay")}>
         {`Plan to replay ${what}`}

@@ -5,18 +5,21 @@ import { Empty } from "../../kit/error-box.tsx";
 import { Ago } from "../../kit/figures.tsx";
 import { plural } from "../../kit/format.ts";
 import { Card } from "../../kit/page.tsx";
+import { LongText, PlainText } from "../../kit/plain-text.tsx";
 import type { Attempt, ShownEvent } from "../../kit/types.ts";
 import { Waterfall } from "./waterfall.tsx";
 
 const SHOWN = 5;
+/** Characters of an error shown until it is expanded. */
+const REASON_CHARS = 2_000;
 
-/** Every attempt that is known, the newest first, each with its way and its error. */
+/** Every recorded attempt, newest first, with its timing and its error. */
 export function AttemptsCard({ event }: { readonly event: ShownEvent }) {
   const [isAll, setAll] = useState(false);
   const attempts = event.delivery.toReversed();
   const shown = isAll ? attempts : attempts.slice(0, SHOWN);
   return (
-    <Card title="Attempts" note={attempts.length === 0 ? undefined : `${attempts.length} recorded, the newest first`}>
+    <Card title="Attempts" note={attempts.length === 0 ? undefined : `${attempts.length} recorded, newest first`}>
       {attempts.length === 0 ? (
         <Nothing state={event.state} />
       ) : (
@@ -41,7 +44,7 @@ export function AttemptsCard({ event }: { readonly event: ShownEvent }) {
 
 interface OneAttemptProps {
   readonly attempt: Attempt;
-  /** As the one above it. */
+  /** The error is the same as that of the attempt above. */
   readonly isSameError: boolean;
 }
 
@@ -61,25 +64,37 @@ function OneAttempt({ attempt, isSameError }: OneAttemptProps) {
           {target !== null && (
             <>
               {" → "}
-              <span class="mono">{target}</span>
+              <span class="mono">
+                <PlainText text={target} />
+              </span>
             </>
           )}
-          {instance !== null && ` · by ${instance}`}
+          {instance !== null && (
+            <>
+              {" · by "}
+              <PlainText text={instance} />
+            </>
+          )}
         </span>
       </div>
-      <Waterfall attempt={attempt} label={`The way of attempt ${number}`} />
-      {reason !== null && isSameError && <p class="faint">The same error as above.</p>}
+      <Waterfall attempt={attempt} label={`Timing of attempt ${number}`} />
+      {reason !== null && isSameError && <p class="faint">Same error as above.</p>}
       {reason !== null && !isSameError && (
-        <p class="reason">{errorType === null || reason.includes(errorType) ? reason : `${errorType}: ${reason}`}</p>
+        <p class="reason">
+          <LongText
+            text={errorType === null || reason.includes(errorType) ? reason : `${errorType}: ${reason}`}
+            charsMax={REASON_CHARS}
+          />
+        </p>
       )}
     </li>
   );
 }
 
 function Nothing({ state }: { readonly state: ShownEvent["state"] }) {
-  if (state === "pending" || state === "parked") return <Empty title="Not tried yet" icon="clock" />;
+  if (state === "pending" || state === "parked") return <Empty title="No attempt yet" icon="clock" />;
   return (
-    <Empty title="Nothing was recorded" icon="dot">
+    <Empty title="No attempt recorded" icon="dot">
       Failures always are. Of what went well, as many a second as <code>RECORD_DELIVERED</code> says, and for as long as{" "}
       <code>RECORD_RETENTION</code>.
     </Empty>

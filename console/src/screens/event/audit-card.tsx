@@ -1,15 +1,16 @@
 import { Ago } from "../../kit/figures.tsx";
 import { Card } from "../../kit/page.tsx";
+import { PlainText } from "../../kit/plain-text.tsx";
 import type { AuditEntry } from "../../kit/types.ts";
 
-const VIA = { console: "here", cli: "by command line", api: "by API", relay: "by the relay" } as const;
+const VIA = { console: "in the console", cli: "with the CLI", api: "through the API", relay: "by the relay" } as const;
 
-/** What people did with one event or plan, the last first. */
+/** The audit entries of one event or plan, newest first. */
 export function AuditCard({ entries, what }: { readonly entries: readonly AuditEntry[]; readonly what: string }) {
   return (
-    <Card title="What people did">
+    <Card title="Audit">
       {entries.length === 0 ? (
-        <p class="faint">Nobody has touched this {what}.</p>
+        <p class="faint">No one has changed this {what}.</p>
       ) : (
         <ol class="timeline">
           {entries
@@ -20,7 +21,11 @@ export function AuditCard({ entries, what }: { readonly entries: readonly AuditE
                 <div class="faint">
                   <Ago at={entry.at} />, {VIA[entry.via]}
                 </div>
-                {entry.reason !== null && <p class="soft">“{entry.reason}”</p>}
+                {entry.reason !== null && (
+                  <p class="soft">
+                    “<PlainText text={entry.reason} charsMax={500} />”
+                  </p>
+                )}
               </li>
             ))}
         </ol>

@@ -1,11 +1,12 @@
 import { apiPost } from "../../kit/api.ts";
 import { askFor } from "../../kit/dialog.tsx";
+import { PlainText } from "../../kit/plain-text.tsx";
 import { toast } from "../../kit/toast.tsx";
 import type { LetterChange, ShownEvent } from "../../kit/types.ts";
 import { discardLine } from "../cli-lines.ts";
 import { isHead } from "./standing.ts";
 
-/** Gives one dead letter up. */
+/** Asks for confirmation and discards one dead letter. */
 export function askToDiscard(event: ShownEvent, onDone: () => void): void {
   const { id, key, source, type } = event;
   askFor({
@@ -13,12 +14,21 @@ export function askToDiscard(event: ShownEvent, onDone: () => void): void {
     text: (
       <>
         <p>
-          <strong>{type}</strong> <code>{id}</code> is never sent. Its row stays in the outbox, and here it is shown as
-          discarded.
+          <strong>
+            <PlainText text={type} />
+          </strong>{" "}
+          <code>
+            <PlainText text={id} />
+          </code>{" "}
+          will never be sent. Its row stays in the outbox, and the console shows it as discarded.
         </p>
         {isHead(event) && (
           <p>
-            What waits behind it in the key <code>{key}</code> goes on without it.
+            The waiting events of the key{" "}
+            <code>
+              <PlainText text={key ?? ""} />
+            </code>{" "}
+            are delivered without it.
           </p>
         )}
       </>
@@ -30,8 +40,8 @@ export function askToDiscard(event: ShownEvent, onDone: () => void): void {
     run: async (reason) => {
       const { report } = await apiPost<LetterChange>("/dead-letters/discard", { ids: [id], source, reason });
       const left = report?.left[0];
-      if (left === undefined) toast("It is discarded, and never sent.");
-      else toast(left.reason, { title: "It was left as it is", tone: "bad" });
+      if (left === undefined) toast("Event discarded.");
+      else toast(left.reason, { title: "Not discarded", tone: "bad" });
       onDone();
     },
   });

@@ -8,9 +8,10 @@ import { toast } from "../../kit/toast.tsx";
 import type { Payload, ShownEvent } from "../../kit/types.ts";
 import { useAction } from "../../kit/use-api.ts";
 import { editLine } from "../cli-lines.ts";
+import { Diff } from "./diff.tsx";
 import { isJson, setOut } from "./edited-text.ts";
 import { headersIn, headersText } from "./header-rows.ts";
-import { jsonProblem, type LineChange, lineChange } from "./line-change.ts";
+import { jsonProblem, lineChange } from "./line-change.ts";
 import { fetchPayload } from "./payload-bytes.ts";
 
 interface EditProps {
@@ -19,11 +20,11 @@ interface EditProps {
   onDone(): void;
 }
 
-/** What is edited is the payload as it is stored: the page may show it cut, or without what is hidden. */
+/** Edits the stored payload: the page may show it truncated or with hidden values. */
 export function EditDialog({ event, onClose, onDone }: EditProps) {
   const [stored, setStored] = useState<Pick<Payload, "encoding" | "text"> | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  // A click beside the dialog, or Esc, must not throw away what somebody has written.
+  // A click beside the dialog, or Esc, must not discard unsaved edits.
   const isTouched = useRef(false);
   useEffect(() => {
     fetchPayload(event).then(setStored, (failure: unknown) =>
@@ -54,7 +55,7 @@ interface EditorProps extends EditProps {
   readonly isTouched: { current: boolean };
 }
 
-/** What is being written, what is wrong with it, and how it differs from what is stored. */
+/** The edited text, its first problem, and its difference from the stored payload. */
 function useEdited({ event, stored, isTouched }: EditorProps) {
   const wasJson = stored.encoding === "utf-8" && isJson(stored.text);
   const before = wasJson ? setOut(stored.text) : stored.text;
@@ -81,7 +82,7 @@ function Editor(props: EditorProps) {
   const [reason, setReason] = useState("");
   const action = useAction(async () => {
     await apiPost(`/dead-letters/${segment(event.id)}/edit`, { ...edited.body, reason: reason.trim() });
-    toast("It is changed, and tried again.");
+    toast("Event changed. The relay retries it.");
     onClose();
     onDone();
   });
@@ -94,7 +95,8 @@ function Editor(props: EditorProps) {
       }}
     >
       <p class="soft">
-        The event goes out as you leave it here; its dead letter keeps what it was. Every number stays as it is written.
+        The relay sends the event as you edit it here; its dead letter keeps the original. Numbers keep all their
+        digits.
       </p>
       <Texts edited={edited} encoding={props.stored.encoding} />
       {problem !== null && (
@@ -102,17 +104,17 @@ function Editor(props: EditorProps) {
           {problem}
         </p>
       )}
-      {problem === null && change !== null && <Changed change={change} />}
+      {problem === null && change !== null && <Diff label="Changes" before={edited.before} after={edited.text} />}
       <label class="field">
         <span>Reason</span>
         <input value={reason} required maxLength={500} onInput={(it) => setReason(it.currentTarget.value)} />
-        <small>The audit keeps it, with your name.</small>
+        <small>Recorded in the audit with your name.</small>
       </label>
       {action.error !== null && <ErrorBox error={action.error} />}
       <div class="dialog-actions">
         {wasJson && problem === null && (
           <Button kind="quiet" onClick={() => edited.setText(setOut(edited.text))}>
-            Set in lines
+            Format JSON
           </Button>
         )}
         <CliButton command={editLine(event.id, event.source, reason.trim())} />
@@ -148,7 +150,7 @@ function Texts({ edited, encoding }: TextsProps) {
       <details>
         <summary>Headers</summary>
         <textarea
-          aria-label="Headers, one name: value a line"
+          aria-label="Headers, one name: value per line"
           value={headers}
           spellcheck={false}
           onInput={(it) => setHeaders(it.currentTarget.value)}
@@ -158,35 +160,20 @@ function Texts({ edited, encoding }: TextsProps) {
   );
 }
 
-/** As many as it needs, within what fits. */
+/** Rows of the text area: as many as the text needs, within bounds. */
 function rowsFor(text: string): number {
   return Math.max(6, Math.min(18, text.split("\n").length + 1));
 }
 
-const LINES_MAX = 12;
-
-function Changed({ change: { line, before, after } }: { readonly change: LineChange }) {
-  const cut = (lines: readonly string[], sign: string) =>
-    [...lines.slice(0, LINES_MAX), ...(lines.length > LINES_MAX ? ["…"] : [])].map((it) => `${sign} ${it}\n`).join("");
-  return (
-    <div class="change">
-      <span class="faint">What changes, from line {line} on:</span>
-      <pre>
-        <del>{cut(before, "−")}</del>
-        <ins>{cut(after, "+")}</ins>
-      </pre>
-    </div>
-  );
-}
-
-/** What stands in the place of a value that nobody is to see. */
+/** The API sends this in place of a hidden value. */
 const HIDDEN = "[redacted]";
 
 function problemOf(text: string, headers: string, wasJson: boolean): string | null {
   const noJson = wasJson ? jsonProblem(text) : null;
-  if (noJson !== null) return `This is no JSON: ${noJson}`;
+  if (noJson !== null) return `Invalid JSON: ${noJson}`;
   const read = headersIn(headers);
-  if ("line" in read && typeof read.line === "number") return `Line ${read.line} of the headers is not name: value`;
+  if ("line" in read && typeof read.line === "number")
+    return `Line ${read.line} of the headers is not in the form name: value`;
   if (!Object.values(read).includes(HIDDEN)) return null;
-  return `A header is hidden from you here, and would be stored as ${HIDDEN}: leave the headers as they are`;
+  return `A header is hidden from you and would be stored as ${HIDDEN}: leave the headers unchanged`;
 }

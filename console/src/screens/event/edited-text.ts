@@ -4,7 +4,7 @@ export function isJson(text: string): boolean {
   return jsonPieces(text) !== null;
 }
 
-/** JSON in lines, with every number as it was written; other text as it is. */
+/** Pretty-printed JSON with every number as it was written; other text unchanged. */
 export function setOut(text: string): string {
   return (
     jsonPieces(text)

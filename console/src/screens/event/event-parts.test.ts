@@ -3,14 +3,14 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { headerRows, headersIn, headersText } from "./header-rows.ts";
 import { bytesOfBase64, hexText } from "./hex-text.ts";
-import { jsonProblem, lineChange } from "./line-change.ts";
+import { diffRows, jsonProblem, lineChange } from "./line-change.ts";
 import { fineText, preciseMs } from "./precise-time.ts";
 import { standingOf } from "./standing.ts";
 import { phasesOf } from "./waterfall-layout.ts";
 
 const AT = "2026-11-16T10:00:00.000000Z";
 
-test("F3 the waterfall keeps microseconds, and fills its width whatever was recorded", () => {
+test("F3 the waterfall keeps microseconds, and always fills its width", () => {
   assert.ok(Math.abs(preciseMs("2026-11-16T10:00:00.123456Z") - preciseMs(AT) - 123.456) < 0.001);
   const phases = phasesOf({
     writtenAt: AT,
@@ -32,7 +32,7 @@ test("F3 the waterfall keeps microseconds, and fills its width whatever was reco
   );
 });
 
-test("F3 a long wait is drawn cut, so that sending can still be seen, and clocks that differ give no negative time", () => {
+test("F3 a long wait is drawn shortened so that the other phases stay visible, and differing clocks give no negative time", () => {
   const [wait, relay, send] = phasesOf({
     writtenAt: "2026-11-16T08:00:00Z",
     claimedAt: AT,
@@ -71,7 +71,7 @@ test("F3 durations keep the digits that matter", () => {
   assert.deepEqual([0.4213, 12.34, 512.7, 1204].map(fineText), ["0.42 ms", "12.3 ms", "513 ms", "1.20 s"]);
 });
 
-test("F3 headers are compared with those that went out, and edited ones read back as they were", () => {
+test("F3 headers are compared with the sent ones, and edited ones are read back unchanged", () => {
   const rows = headerRows({ a: "1", b: "2", c: "3" }, { a: "1", b: "x", d: "4" });
   assert.deepEqual(
     rows.map(({ name, how }) => `${name} ${how}`),
@@ -91,10 +91,10 @@ test("F3 headers are compared with those that went out, and edited ones read bac
 
 test("F3 bytes are shown as hex with their characters", () => {
   assert.equal(hexText(bytesOfBase64("AEhpIf8=")), `000000  00 48 69 21 ff${" ".repeat(33)}  ·Hi!·`);
-  assert.match(hexText(new Uint8Array(9_000)), /and 808 bytes more$/);
+  assert.match(hexText(new Uint8Array(9_000)), /and 808 more bytes$/);
 });
 
-test("F3 an edited payload is told by the lines that differ, and its numbers are never read", () => {
+test("F3 an edited payload is compared line by line, and its numbers are never parsed", () => {
   assert.deepEqual(lineChange("a\nb\nc", "a\nx\ny\nc"), { line: 2, before: ["b"], after: ["x", "y"] });
   assert.deepEqual(lineChange("a\na", "a"), { line: 2, before: ["a"], after: [] });
   assert.equal(lineChange("a", "a"), null);
@@ -102,7 +102,20 @@ test("F3 an edited payload is told by the lines that differ, and its numbers are
   assert.notEqual(jsonProblem('{"n":}'), null);
 });
 
-test("F3 an event says in plain words how it stands and who waits for it", () => {
+test("F3 a diff shows removed and added lines with some context, and stays bounded", () => {
+  const changes = (before: string, after: string) => diffRows(before, after).map(({ sign, text }) => `${sign}${text}`);
+  assert.deepEqual(changes("a\nb\nc\nd\ne", "a\nb\nX\nd\ne"), [" a", " b", "−c", "+X", " d", " e"]);
+  assert.deepEqual(changes("a", "a"), []);
+  const lines = Array.from({ length: 12 }, (_, index) => `l${index}`);
+  const changed = lines.with(0, "first").with(11, "last");
+  assert.deepEqual(changes(lines.join("\n"), changed.join("\n")), [
+    ...["−l0", "+first", " l1", " l2", "…", " l9", " l10", "−l11", "+last"],
+  ]);
+  const many = Array.from({ length: 5_000 }, (_, index) => `${index}`);
+  assert.equal(changes(many.join("\n"), many.map((it) => `${it}x`).join("\n")).length, 201);
+});
+
+test("F3 the state of an event and the events that wait for it are described", () => {
   const hold = {
     ...{ pipeline: "p", lane: 0, state: "dead", parks: true, attempts: 5, firstFailedAt: AT, lastFailedAt: AT },
     errors: [],

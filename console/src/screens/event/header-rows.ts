@@ -7,7 +7,7 @@ export interface HeaderRow {
 
 type HeaderValues = Readonly<Record<string, string>>;
 
-/** Headers as they are stored beside those that went out; `sent` is null where nobody noted them. */
+/** Compares stored headers with sent ones; `sent` is null if no attempt recorded them. */
 export function headerRows(stored: HeaderValues, sent: HeaderValues | null): readonly HeaderRow[] {
   const names = [...new Set([...Object.keys(stored), ...Object.keys(sent ?? {})])].sort();
   return names.map((name) => {
@@ -23,19 +23,19 @@ function howOf(stored: string | null, sent: string | null): HeaderRow["how"] {
   return stored === sent ? "same" : "changed";
 }
 
-/** For a field to edit them in: one `name: value` a line. */
+/** Text for the editor: one `name: value` per line. */
 export function headersText(headers: HeaderValues): string {
   return Object.entries(headers)
     .map(([name, value]) => `${name}: ${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"')}`)
     .join("\n");
 }
 
-/** The same read back; a line that is none is told by its number. */
+/** Parses the editor's text; returns the number of the first invalid line. */
 export function headersIn(text: string): HeaderValues | { readonly line: number } {
   const headers: Record<string, string> = {};
   for (const [at, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
-    // Of the separators of lines only one is meant here; others may stand in a value.
+    // Only \n separates lines; other line separators may be part of a value.
     const [, name, value] = /^\s*([^:\s][^:]*?)\s*: ?(.*)$/s.exec(line) ?? [];
     if (name === undefined || value === undefined) return { line: at + 1 };
     try {

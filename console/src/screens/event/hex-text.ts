@@ -6,7 +6,7 @@ export function bytesOfBase64(text: string): Uint8Array {
   return Uint8Array.from(raw, (character) => character.charCodeAt(0));
 }
 
-/** Sixteen bytes a line, with the characters that can be shown beside them. */
+/** A hex dump: sixteen bytes per line with their printable characters. */
 export function hexText(bytes: Uint8Array): string {
   const lines: string[] = [];
   for (let at = 0; at < Math.min(bytes.length, BYTES_MAX); at += WIDTH) {
@@ -15,6 +15,6 @@ export function hexText(bytes: Uint8Array): string {
     const text = [...part].map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·")).join("");
     lines.push(`${at.toString(16).padStart(6, "0")}  ${hex.padEnd(WIDTH * 3 - 1)}  ${text}`);
   }
-  if (bytes.length > BYTES_MAX) lines.push(`… and ${bytes.length - BYTES_MAX} bytes more`);
+  if (bytes.length > BYTES_MAX) lines.push(`… and ${bytes.length - BYTES_MAX} more bytes`);
   return lines.join("\n");
 }

@@ -8,7 +8,7 @@ export function payloadUrl({ id, source }: Named): string {
   return apiUrl(`/events/${segment(id)}/payload`, { source });
 }
 
-/** Byte for byte, as it is stored. Bytes that are no text come as base64. */
+/** The payload byte for byte, as stored. The API sends binary payloads as base64. */
 export async function fetchPayload(event: Named): Promise<Pick<Payload, "encoding" | "text">> {
   const answer = await fetch(payloadUrl(event), { headers: { "x-outbox-relay-console": "1" } });
   if (!answer.ok) throw await refusalOf(answer);
@@ -27,7 +27,7 @@ async function refusalOf(answer: Response): Promise<ApiError> {
     detail?: string;
     fix?: string;
   };
-  const what = detail ?? `The payload could not be read: the service answered ${answer.status}`;
+  const what = detail ?? `The payload could not be loaded: the service answered HTTP ${answer.status}`;
   return new ApiError(answer.status, code ?? String(answer.status), what, fix ?? null);
 }
 

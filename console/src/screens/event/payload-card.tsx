@@ -6,6 +6,7 @@ import { bytesText } from "../../kit/format.ts";
 import { jsonPieces } from "../../kit/json-text.ts";
 import { Card, Tabs } from "../../kit/page.tsx";
 import { placeHash } from "../../kit/place.ts";
+import { Marked } from "../../kit/plain-text.tsx";
 import { usePlace } from "../../kit/router.ts";
 import type { Payload, ShownEvent } from "../../kit/types.ts";
 import { bytesOfBase64, hexText } from "./hex-text.ts";
@@ -15,19 +16,20 @@ type View = "pretty" | "raw" | "hex";
 
 const LABELS: Readonly<Record<View, string>> = { pretty: "Pretty", raw: "Raw", hex: "Hex" };
 
-/** As text, whatever it holds. Numbers keep every digit, since nobody parses them. */
+/** The payload as text. It is never parsed into values, so numbers keep every digit. */
 export function PayloadCard({ event }: { readonly event: ShownEvent }) {
   const { payload } = event;
   if (payload === null) {
     return (
       <Card title="Payload">
         {event.isGone ? (
-          <Empty title="Nobody has it any more" icon="bin">
-            Its row is gone, and with it the payload.
+          <Empty title="Payload no longer available" icon="bin">
+            The row of the event was deleted, and the payload with it.
           </Empty>
         ) : (
-          <Empty title="You may not see payloads" icon="park">
-            All else of the event is here. Who gives out tokens or accounts may add that right to yours.
+          <Empty title="No permission to see payloads" icon="park">
+            Everything else about the event is shown. An administrator can grant the permission to your token or
+            account.
           </Empty>
         )}
       </Card>
@@ -43,7 +45,7 @@ export function PayloadCard({ event }: { readonly event: ShownEvent }) {
           kind="quiet"
           icon="save"
           href={payloadUrl(event)}
-          title="The whole payload as it is stored; the audit notes it"
+          title="The whole payload as stored; the download is recorded in the audit"
         >
           Download
         </Button>
@@ -51,10 +53,10 @@ export function PayloadCard({ event }: { readonly event: ShownEvent }) {
     >
       {payload.isTruncated && (
         <p class="notice info" role="status">
-          Only the first part is shown. The download has all {bytesText(payload.bytes)}.
+          Only the first part is shown. Download the payload to get all {bytesText(payload.bytes)}.
         </p>
       )}
-      {payload.bytes === 0 ? <Empty title="It is empty" icon="dot" /> : <PayloadText payload={payload} />}
+      {payload.bytes === 0 ? <Empty title="Empty payload" icon="dot" /> : <PayloadText payload={payload} />}
     </Card>
   );
 }
@@ -71,9 +73,9 @@ function PayloadText({ payload }: { readonly payload: Payload }) {
   }));
   return (
     <>
-      {views.length > 1 && <Tabs label="How the payload is shown" tabs={tabs} />}
+      {views.length > 1 && <Tabs label="View of the payload" tabs={tabs} />}
       {view === "pretty" ? (
-        <CodeBlock text={payload.text} label="Payload in lines" />
+        <CodeBlock text={payload.text} label="Formatted payload" />
       ) : (
         <PlainBlock text={view === "hex" ? hex : payload.text} isHex={view === "hex"} />
       )}
@@ -83,11 +85,11 @@ function PayloadText({ payload }: { readonly payload: Payload }) {
 
 function PlainBlock({ text, isHex }: { readonly text: string; readonly isHex: boolean }) {
   return (
-    <section class="code-block" aria-label="Payload as it is">
+    <section class="code-block" aria-label="Raw payload">
       <CopyButton text={text} label="Copy payload" />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach that */}
       <pre tabIndex={0} class={isHex ? "hex" : ""}>
-        {text}
+        {isHex ? text : <Marked text={text} keepsLines />}
       </pre>
     </section>
   );

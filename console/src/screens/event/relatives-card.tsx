@@ -3,14 +3,17 @@ import { Answer, Empty } from "../../kit/error-box.tsx";
 import { Ago } from "../../kit/figures.tsx";
 import { quotedValue } from "../../kit/filter/filter-text.ts";
 import { Card } from "../../kit/page.tsx";
+import { PlainText } from "../../kit/plain-text.tsx";
 import type { EventPage, EventRow, ShownEvent } from "../../kit/types.ts";
 import { useApi } from "../../kit/use-api.ts";
+import { visibleText } from "../../kit/visible-text.ts";
 import { rowKey } from "../events/tail-rows.ts";
-import { eventHref, eventsHref, keyFilter } from "../links.ts";
+import { correlationHref, eventHref, eventsHref, keyFilter } from "../links.ts";
 
 const SHOWN = 8;
+const TYPE_CHARS = 60;
 
-/** Its neighbours within the key: order is kept there, so this is what it waits for and what waits for it. */
+/** The neighbours of the event within its key: the events it waits for and the events that wait for it. */
 export function KeyCard({ event }: { readonly event: ShownEvent }) {
   const filter = keyFilter(event.key ?? "", event.source);
   const at = event.createdAt;
@@ -20,8 +23,10 @@ export function KeyCard({ event }: { readonly event: ShownEvent }) {
   return (
     <Card title="Same key" actions={<a href={eventsHref(filter)}>Show all</a>}>
       <p class="faint relation">
-        <code>{event.key}</code>
-        {hasGap && ": the newest first, with more between them and this one"}
+        <code>
+          <PlainText text={event.key ?? ""} />
+        </code>
+        {hasGap && ": newest first; events between these and this one are not shown"}
       </p>
       <Answer asked={before}>
         {(page) => (
@@ -34,14 +39,16 @@ export function KeyCard({ event }: { readonly event: ShownEvent }) {
   );
 }
 
-/** What else belongs to the same doing, over all keys and sources. */
+/** Other events with the same correlation id, across keys and sources. */
 export function CorrelationCard({ event }: { readonly event: ShownEvent }) {
   const filter = `corr:${quotedValue(event.correlationId ?? "")}`;
   const asked = useApi<EventPage>("/events", { q: filter, limit: SHOWN + 4 });
   return (
-    <Card title="Same correlation id" actions={<a href={eventsHref(filter)}>Show all</a>}>
+    <Card title="Same correlation id" actions={<a href={correlationHref(event.correlationId ?? "")}>Timeline</a>}>
       <p class="faint relation">
-        <code>{event.correlationId}</code>
+        <code>
+          <PlainText text={event.correlationId ?? ""} />
+        </code>
       </p>
       <Answer asked={asked}>{(page) => <Neighbours rows={merged(page.events, event)} self={event} />}</Answer>
     </Card>
@@ -54,15 +61,15 @@ function merged(rows: readonly EventRow[], self: EventRow): readonly EventRow[] 
 }
 
 function Neighbours({ rows, self }: { readonly rows: readonly EventRow[]; readonly self: EventRow }) {
-  if (rows.length <= 1) return <Empty title="It is the only one" icon="dot" />;
+  if (rows.length <= 1) return <Empty title="No other events" icon="dot" />;
   return (
     <ul class="neighbours">
       {rows.map((row) => {
         const isSelf = rowKey(row) === rowKey(self);
         return (
           <li key={rowKey(row)} class={isSelf ? "self" : ""}>
-            <a href={eventHref(row)} aria-current={isSelf ? "true" : undefined} title={row.id}>
-              {row.type}
+            <a href={eventHref(row)} aria-current={isSelf ? "true" : undefined} title={visibleText(row.id)}>
+              <PlainText text={row.type} charsMax={TYPE_CHARS} />
             </a>
             <StateBadge state={row.state} />
             <span class="faint">

@@ -5,21 +5,21 @@ export interface Phase {
   readonly name: "wait" | "relay" | "send";
   readonly label: string;
   readonly ms: number;
-  /** Of the whole width, from 0 to 1. */
+  /** Fraction of the whole width, from 0 to 1. */
   readonly x: number;
   readonly width: number;
-  /** Drawn shorter than it was, so that the rest can be seen. */
+  /** Drawn shorter than it was, so that the other phases stay visible. */
   readonly isCut: boolean;
 }
 
 type Timed = Pick<Attempt, "writtenAt" | "claimedAt" | "sentAt" | "durationMs">;
 
-/** A wait that would leave less than a quarter to the rest is drawn as this part of the whole. */
+/** A wait that would leave less than a quarter of the width to the other phases is drawn as this fraction. */
 const CUT_FROM = 0.75;
 const WAIT_SHARE = 0.4;
 const SHARE_MIN = 0.012;
 
-/** Commit, claim, send, acknowledgement: how long each took, as far as it was recorded. Clocks of two machines may differ. */
+/** Durations from commit to claim, send and acknowledgement, as far as recorded. Clocks of two machines may differ. */
 export function phasesOf({ writtenAt, claimedAt, sentAt, durationMs }: Timed): readonly Phase[] {
   const between = (from: string | null, to: string | null) =>
     from === null || to === null ? null : Math.max(0, preciseMs(to) - preciseMs(from));

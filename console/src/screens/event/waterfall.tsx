@@ -3,7 +3,7 @@ import { type Phase, phasesOf } from "./waterfall-layout.ts";
 
 type Timed = Parameters<typeof phasesOf>[0];
 
-/** The way of one attempt: commit, claim, send, answer. */
+/** The timing of one attempt: commit, claim, send, answer. */
 export function Waterfall({ attempt, label }: { readonly attempt: Timed; readonly label: string }) {
   const phases = phasesOf(attempt);
   if (phases.length === 0) return null;

@@ -1,12 +1,17 @@
 import { StateBadge } from "../../kit/badge.tsx";
 import { Due } from "../../kit/due.tsx";
 import { Ago } from "../../kit/figures.tsx";
+import { Marked, PlainText } from "../../kit/plain-text.tsx";
 import { ShortId } from "../../kit/short-id.tsx";
 import type { Column } from "../../kit/table.tsx";
 import type { EventRow } from "../../kit/types.ts";
+import { cutText, visibleText } from "../../kit/visible-text.ts";
 import { eventHref, eventsHref, keyFilter } from "../links.ts";
 
-const TYPE: Column<EventRow> = { name: "Type", cell: ({ type }) => type };
+const TITLE_CHARS = 1_000;
+const REASON_CHARS = 300;
+
+const TYPE: Column<EventRow> = { name: "Type", cell: ({ type }) => <PlainText text={type} /> };
 const STATE: Column<EventRow> = { name: "State", cell: ({ state }) => <StateBadge state={state} /> };
 const WRITTEN: Column<EventRow> = { name: "Written", cell: ({ createdAt }) => <Ago at={createdAt} /> };
 
@@ -16,8 +21,12 @@ const KEY: Column<EventRow> = {
     key === null ? (
       <span class="faint">none</span>
     ) : (
-      <a class="mono cut-end" href={eventsHref(keyFilter(key, source))} title={`All events of the key ${key}`}>
-        {key}
+      <a
+        class="mono cut-end"
+        href={eventsHref(keyFilter(key, source))}
+        title={`All events of the key ${visibleText(key, TITLE_CHARS)}`}
+      >
+        <PlainText text={key} />
       </a>
     ),
 };
@@ -33,9 +42,9 @@ const SOURCE: Column<EventRow> = {
   cell: ({ source }) => <span class="soft">{source}</span>,
 };
 
-const WHY: Column<EventRow> = { name: "Why it is not out", isWide: true, cell: (row) => <Why row={row} /> };
+const WHY: Column<EventRow> = { name: "Why not delivered", isWide: true, cell: (row) => <Why row={row} /> };
 
-/** The source is shown where there are several. */
+/** The source column is shown if there are several sources. */
 export function eventColumns(isOneSource: boolean): readonly Column<EventRow>[] {
   return [TYPE, STATE, KEY, ID, ...(isOneSource ? [] : [SOURCE]), WRITTEN, WHY];
 }
@@ -44,19 +53,22 @@ function Why({ row: { attempts, nextAttemptAt, parkedBehind, reason, source, sta
   if (state === "parked" && parkedBehind !== null) {
     return (
       <span class="cut">
-        waits behind <a href={eventHref({ id: parkedBehind, source })}>{parkedBehind}</a>
+        waits behind{" "}
+        <a href={eventHref({ id: parkedBehind, source })}>
+          <PlainText text={parkedBehind} />
+        </a>
       </span>
     );
   }
   if (reason === null || state === "delivered") return null;
   return (
-    <span class="cut" title={reason}>
+    <span class="cut" title={visibleText(reason, TITLE_CHARS)}>
       {state === "retrying" && nextAttemptAt !== null && (
         <span class="soft">
           attempt {(attempts ?? 0) + 1} <Due at={nextAttemptAt} /> ·{" "}
         </span>
       )}
-      {reason}
+      <Marked text={cutText(reason, REASON_CHARS)} />
     </span>
   );
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventRow } from "../../kit/types.ts";
-import { csvText, jsonText } from "./export-text.ts";
-import { withTailed } from "./tail-rows.ts";
+import { chosenOf, replayProblem } from "./chosen-rows.ts";
+import { rowKey, withTailed } from "./tail-rows.ts";
 
 function row(id: string, more: Partial<EventRow> = {}): EventRow {
   return {
@@ -23,7 +23,7 @@ function row(id: string, more: Partial<EventRow> = {}): EventRow {
 
 const shown = (rows: readonly EventRow[]) => rows.map(({ id, state }) => `${id} ${state}`);
 
-test("F3 a tail puts new events in front and changes the others where they stand", () => {
+test("F3 a tail puts new events in front and updates the others in place", () => {
   const rows = withTailed(
     [row("2"), row("1")],
     [
@@ -38,7 +38,7 @@ test("F3 a tail puts new events in front and changes the others where they stand
   assert.deepEqual(shown(rows), ["4 pending", "3 dead", "2 retrying", "1 delivered"]);
 });
 
-test("F3 a tail that runs for long keeps the newest rows alone, and events of other sources apart", () => {
+test("F3 a tail that runs for long keeps only the newest rows, and distinguishes events of other sources", () => {
   const many = Array.from({ length: 1_000 }, (_, at) => ({ what: "new" as const, event: row(String(at)) }));
   const rows = withTailed([row("old")], many);
   assert.equal(rows.length, 300);
@@ -46,13 +46,16 @@ test("F3 a tail that runs for long keeps the newest rows alone, and events of ot
   assert.equal(withTailed([row("1")], [{ what: "new", event: row("1", { source: "other.outbox" }) }]).length, 2);
 });
 
-test("F3 exports keep every value as text, and no spreadsheet runs one", () => {
-  const rows = [row("12345678901234567890", { key: '=HYPERLINK("http://x")', reason: "a\nb, c", attempts: 3 })];
-  const [head = "", line = ""] = csvText(rows).split("\r\n");
-  assert.match(head, /^source,id,type,key/);
-  assert.equal(
-    line,
-    `shop.outbox,12345678901234567890,order.placed,"'=HYPERLINK(""http://x"")",,,pending,3,"a\nb, c",,`,
+test("F3 a plan takes selected events of one source, all dead or all delivered", () => {
+  const dead = row("1", { state: "dead" });
+  assert.equal(replayProblem([dead, row("2", { state: "dead" })]), null);
+  assert.equal(replayProblem([row("2", { state: "delivered" })]), null);
+  assert.match(replayProblem([dead, row("2", { state: "delivered" })]) ?? "", /only one kind/);
+  assert.match(replayProblem([row("1")]) ?? "", /only one kind/);
+  assert.match(replayProblem([dead, row("1", { state: "dead", source: "other" })]) ?? "", /one source/);
+  const first = chosenOf(new Map(), [dead, row("2")], new Set([rowKey(dead)]));
+  assert.deepEqual(
+    [...chosenOf(first, [row("3")], new Set([rowKey(row("3"))])).values()].map(({ id }) => id),
+    ["1", "3"],
   );
-  assert.deepEqual(JSON.parse(jsonText(rows)), rows);
 });

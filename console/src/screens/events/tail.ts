@@ -6,17 +6,17 @@ import { type Tailed, withTailed } from "./tail-rows.ts";
 export interface Tail {
   readonly rows: readonly EventRow[];
   readonly state: LiveState;
-  /** That came while it was paused. */
+  /** Number of new events that arrived while paused. */
   readonly held: number;
-  /** More came at once than can be shown. */
+  /** More events arrived at once than can be shown. */
   readonly isMissing: boolean;
 }
 
-/** So that a burst is drawn a few times a second, and not event by event. */
+/** A burst is drawn a few times per second, not event by event. */
 const DRAW_EVERY_MS = 300;
 const HELD_MAX = 2_000;
 
-/** Follows the events of a filter, from the rows that are there. Paused, it goes on listening and shows nothing new. */
+/** Follows the events that match a filter, starting from the loaded rows. While paused it listens but shows nothing new. */
 export function useTail(q: string, rows: readonly EventRow[], mode: "off" | "on" | "paused"): Tail {
   const [shown, setShown] = useState<readonly Tailed[]>([]);
   const [held, setHeld] = useState(0);

@@ -3,15 +3,17 @@ import { StateBadge } from "../../kit/badge.tsx";
 import { Due } from "../../kit/due.tsx";
 import { Ago } from "../../kit/figures.tsx";
 import { countText } from "../../kit/format.ts";
+import { PlainText } from "../../kit/plain-text.tsx";
 import type { Column } from "../../kit/table.tsx";
 import type { KeyOfEvents } from "../../kit/types.ts";
+import { visibleText } from "../../kit/visible-text.ts";
 import { eventHref, eventsHref, keyFilter } from "../links.ts";
 import { askForKey } from "./key-dialogs.tsx";
 
 export const KINDS = ["parked", "retrying", "hot"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** To the event that blocks, or to all events of a key that is merely busy. */
+/** Links to the event that blocks the key, or to all events of a key that is only busy. */
 export function keyHref({ head, key, source }: KeyOfEvents): string {
   return head === null ? eventsHref(keyFilter(key, source)) : eventHref({ id: head.id, source });
 }
@@ -27,8 +29,8 @@ export function columnsOf(kind: Kind, isOnePipeline: boolean, reload: () => void
     {
       name: "Key",
       cell: ({ key }) => (
-        <span class="mono cut-end" title={key}>
-          {key}
+        <span class="mono cut-end">
+          <PlainText text={key} />
         </span>
       ),
     },
@@ -41,29 +43,20 @@ export function columnsOf(kind: Kind, isOnePipeline: boolean, reload: () => void
     ];
   return [
     ...columns,
-    { name: "Waiting", isFigure: true, cell: (row) => <Waiting row={row} /> },
+    { name: "Waiting", hint: "parkedOrDead", isFigure: true, cell: (row) => <Waiting row={row} /> },
     { name: kind === "parked" ? "Blocked by" : "Waits for", cell: ({ head }) => <Head head={head} /> },
     { name: "Since", cell: ({ head }) => <Ago at={head?.firstFailedAt ?? null} /> },
     ...(kind === "retrying"
       ? [{ name: "Next attempt", cell: ({ head }: KeyOfEvents) => <Due at={head?.nextAttemptAt ?? null} /> }]
       : []),
-    {
-      name: "Error",
-      isWide: true,
-      cell: ({ head }) => (
-        <span class="cut" title={head?.reason}>
-          {head?.reason}
-        </span>
-      ),
-    },
-    { name: "Actions", cell: (row) => <KeyActions row={row} reload={reload} /> },
+    { name: "Actions", hint: "keyActions", cell: (row) => <KeyActions row={row} reload={reload} /> },
   ];
 }
 
-/** Leads to them, where they are parked behind something. */
+/** Links to the waiting events if they are parked. */
 function Waiting({ row: { head, key, source, waiting } }: { readonly row: KeyOfEvents }) {
   const text = waiting === null ? "many" : `${countText(waiting.count)}${waiting.isMore ? "+" : ""}`;
-  const title = waiting === null ? "It could not be counted in time" : undefined;
+  const title = waiting === null ? "The count timed out" : undefined;
   if (head === null || waiting?.count === 0) return <span title={title}>{text}</span>;
   return (
     <a href={eventsHref(`${keyFilter(key, source)} state:parked`)} title={title}>
@@ -85,50 +78,45 @@ function Recent({ recent }: Pick<KeyOfEvents, "recent">) {
 function Head({ head }: Pick<KeyOfEvents, "head">) {
   if (head === null) return null;
   return (
-    <span class="row tight">
-      <StateBadge state={head.state} title={`${head.attempts} failed attempts`} />
-      <span class="cut-end" title={head.id}>
-        {head.type ?? head.id}
+    <span class="stack tight">
+      <span class="row tight">
+        <StateBadge state={head.state} title={`${head.attempts} failed attempts`} />
+        <span class="cut-end" title={visibleText(head.id)}>
+          <PlainText text={head.type ?? head.id} />
+        </span>
+      </span>
+      <span class="cut soft" title={visibleText(head.reason, 1_000)}>
+        <PlainText text={head.reason} charsMax={300} />
       </span>
     </span>
   );
 }
 
-/** Skipping and discarding are for what is dead: what is tried again by itself may arrive at any moment. */
-function KeyActions({ row: { head, key, pipeline, source }, reload }: { readonly row: KeyOfEvents; reload(): void }) {
+/** Only dead events can be skipped or discarded: an event that the relay retries may arrive at any moment. */
+function KeyActions({ row: { head, key, pipeline }, reload }: { readonly row: KeyOfEvents; reload(): void }) {
   if (head === null) return null;
-  const meant = { key, pipeline, source, headId: head.id };
+  const meant = { key, pipeline, headId: head.id };
   const whyNot =
-    head.state === "dead" ? null : "It is still tried again by itself: only what is dead can be skipped or discarded.";
+    head.state === "dead" ? null : "The relay still retries this event. Only dead events can be skipped or discarded.";
   return (
     <span class="key-actions">
-      <ActionButton
-        icon="retry"
-        onClick={() => askForKey("retry", meant, reload)}
-        title="Send the blocking event once more, now"
-      >
-        Retry
-      </ActionButton>
-      <ActionButton
-        icon="play"
-        kind="quiet"
-        label="Resume the key"
-        onClick={() => askForKey("resume", meant, reload)}
-      />
-      <ActionButton
-        icon="skip"
-        kind="quiet"
-        label="Skip the head"
-        whyNot={whyNot}
-        onClick={() => askForKey("skip", meant, reload)}
-      />
-      <ActionButton
-        icon="bin"
-        kind="quiet"
-        label="Discard the head"
-        whyNot={whyNot}
-        onClick={() => askForKey("discard", meant, reload)}
-      />
+      {VERBS.map(([verb, label, icon]) => (
+        <ActionButton
+          key={verb}
+          icon={icon}
+          kind={verb === "retry" ? "plain" : "quiet"}
+          whyNot={verb === "retry" ? null : whyNot}
+          onClick={() => askForKey(verb, [meant], reload)}
+        >
+          {label}
+        </ActionButton>
+      ))}
     </span>
   );
 }
+
+const VERBS = [
+  ["retry", "Retry", "retry"],
+  ["skip", "Skip", "skip"],
+  ["discard", "Discard", "bin"],
+] as const;

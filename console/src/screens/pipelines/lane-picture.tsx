@@ -5,12 +5,12 @@ const PER_ROW = 16;
 const SIZE = 11;
 const GAP = 3;
 
-/** The same relay has the same colour in every lane. */
+/** A relay has the same colour in every lane. */
 export function ownersOf(lanes: readonly Lane[]): readonly string[] {
   return [...new Set(lanes.flatMap(({ owner }) => (owner === null ? [] : [owner.id])))].sort();
 }
 
-/** One square for each lane, in the colour of its owner; hollow without one, crossed where the owner is gone. */
+/** One square per lane in the colour of its owner; hollow without an owner, crossed if the owner's lease expired. */
 export function LanePicture({ lanes }: { readonly lanes: readonly Lane[] }) {
   if (lanes.length === 0) return <span class="faint">no lanes yet</span>;
   const owners = ownersOf(lanes);
@@ -41,6 +41,6 @@ export function LanePicture({ lanes }: { readonly lanes: readonly Lane[] }) {
 }
 
 function titleOf({ lane, owner, crashes }: Lane): string {
-  const who = owner === null ? "nobody" : `${owner.name ?? owner.id}${owner.isAlive ? "" : " (gone)"}`;
+  const who = owner === null ? "no owner" : `${owner.name ?? owner.id}${owner.isAlive ? "" : " (gone)"}`;
   return `lane ${lane}: ${who}${crashes > 0 ? `, ${plural(crashes, "crash", "crashes")}` : ""}`;
 }

@@ -5,19 +5,24 @@ import { askFor } from "../../kit/dialog.tsx";
 import { segment } from "../../kit/place.ts";
 import { useMay } from "../../kit/session.ts";
 import { toast } from "../../kit/toast.tsx";
-import type { PipelineStatus } from "../../kit/types.ts";
+import type { ForgottenPipeline, PipelineStatus } from "../../kit/types.ts";
 
 interface ActionProps {
   readonly it: PipelineStatus;
   reload(): void;
 }
 
-/** Pause, resume and limit: each asks first, and says how to do it by the command line. */
+/** Pause, resume and limit. Each asks for confirmation and shows its CLI command. */
 export function PipelineActions({ it, reload }: ActionProps) {
   if (!useMay("operator")) return null;
   const { pipeline, pause } = it;
   return (
     <div class="actions">
+      {!it.isServed && (
+        <Button icon="bin" label={`Forget ${pipeline}`} onClick={() => askToForget(it, reload)}>
+          Forget
+        </Button>
+      )}
       <Button icon="limit" label={`Limit ${pipeline}`} onClick={() => askForLimit(it, reload)}>
         Limit
       </Button>
@@ -37,7 +42,7 @@ export function PipelineActions({ it, reload }: ActionProps) {
 function askForPause({ pipeline }: PipelineStatus, reload: () => void): void {
   askFor({
     title: `Pause ${pipeline}?`,
-    text: "Relays stop taking new events within three seconds; what is on its way is finished. Events keep coming in and wait.",
+    text: "Relays stop reading new events within three seconds and finish those in flight. New events wait in the outbox.",
     confirm: "Pause",
     command: (reason) => command("pause", pipeline, ...flag("reason", reason)),
     run: async (reason) => {
@@ -48,16 +53,39 @@ function askForPause({ pipeline }: PipelineStatus, reload: () => void): void {
   });
 }
 
+/** Asks the service first what would be lost, so that the dialog can show it. */
+async function askToForget({ pipeline }: PipelineStatus, reload: () => void): Promise<void> {
+  const path = `/pipelines/${segment(pipeline)}/forget`;
+  const plan = await apiPost<ForgottenPipeline>(path, { dryRun: true }).catch((error: unknown) => {
+    toast(error instanceof Error ? error.message : String(error), { tone: "bad" });
+    return null;
+  });
+  if (plan === null) return;
+  const lost = plan.givenUp.length === 0 ? "No undelivered events are lost." : `Given up: ${plan.givenUp.join("; ")}.`;
+  const giveUp = plan.givenUp.length > 0 ? ["--give-up-events"] : [];
+  askFor({
+    title: `Forget ${pipeline}?`,
+    text: `The pipeline is removed with its lanes and its checkpoint. ${lost}`,
+    confirm: plan.givenUp.length > 0 ? "Forget it and give up its events" : "Forget it",
+    command: (reason) => command("pipeline", "forget", pipeline, ...giveUp, ...flag("reason", reason)),
+    run: async (reason) => {
+      await apiPost(path, { giveUpEvents: giveUp.length > 0, ...(reason === "" ? {} : { reason }) });
+      toast(`Removed ${pipeline}`);
+      reload();
+    },
+  });
+}
+
 function askForResume({ pipeline, pause }: PipelineStatus, reload: () => void): void {
   askFor({
     title: `Resume ${pipeline}?`,
-    text: `${pause?.by ?? "Somebody"} has paused it${pause?.reason ? `: ${pause.reason}` : ""}. Its events go out again, in order.`,
+    text: `Paused by ${pause?.by ?? "an operator"}${pause?.reason ? `: ${pause.reason}` : ""}. Its events are delivered again, in order.`,
     confirm: "Resume",
     reason: "none",
     command: () => command("resume", pipeline),
     run: async () => {
       await apiPost(`/pipelines/${segment(pipeline)}/resume`);
-      toast(`${pipeline} goes on`);
+      toast(`${pipeline} is resumed`);
       reload();
     },
   });
@@ -66,11 +94,11 @@ function askForResume({ pipeline, pause }: PipelineStatus, reload: () => void): 
 function askForLimit({ pipeline, limit }: PipelineStatus, reload: () => void): void {
   askFor({
     title: `Limit ${pipeline}`,
-    text: "How many events each relay may send in a second. Relays follow within three seconds.",
+    text: "Rate limit per relay, in events per second. Relays apply it within three seconds.",
     confirm: "Set the limit",
     amount: {
-      label: "Events a second",
-      help: "Empty for no limit. A restart keeps it.",
+      label: "Events per second",
+      help: "Empty removes the limit. It survives restarts.",
       initial: limit === null ? "" : String(limit.perSecond),
     },
     command: (reason, amount) =>
@@ -79,7 +107,7 @@ function askForLimit({ pipeline, limit }: PipelineStatus, reload: () => void): v
       const perSecond = amount === "" ? null : Number(amount);
       await apiPost(`/pipelines/${segment(pipeline)}/limit`, { perSecond, ...(reason === "" ? {} : { reason }) });
       toast(
-        perSecond === null ? `${pipeline} has no limit any more` : `${pipeline}: ${perSecond} events a second at most`,
+        perSecond === null ? `Removed the limit of ${pipeline}` : `${pipeline}: at most ${perSecond} events per second`,
       );
       reload();
     },

@@ -16,7 +16,7 @@ import { planHref } from "../links.ts";
 import { isoOfInput, localInput } from "./local-time.ts";
 import { planBody } from "./plan-dialog.tsx";
 
-/** Events that arrived once are sent again: for a consumer that has lost something. All but rate and reason is in the address. */
+/** Replays delivered events for a consumer that lost data. The address holds all fields except rate and reason. */
 export function DeliveredForm({ query }: { readonly query: Query }) {
   const { q = "", since = "", until = "", pipeline = "" } = query;
   const [rate, setRate] = useState("");
@@ -35,11 +35,11 @@ export function DeliveredForm({ query }: { readonly query: Query }) {
     >
       <div class="plan-form">
         <p class="soft">
-          For a consumer that has lost something: events that arrived once are sent again, in order. Whoever counts on
-          each once gets them twice. First a plan is written; nothing is sent before you run it.
+          For a consumer that lost data: events that were delivered before are sent again, in order. Consumers that are
+          not idempotent process them twice. This creates a plan; nothing is sent until you run it.
         </p>
         <FilterBox
-          label="Which delivered events"
+          label="Delivered events that match"
           value={q}
           known={{ source: sources, state: ["delivered"] }}
           error={action.error}
@@ -63,10 +63,10 @@ export function DeliveredForm({ query }: { readonly query: Query }) {
             icon="replays"
             kind="primary"
             isBusy={action.isBusy}
-            whyNot={wish.q === "" ? "Say which events: a filter, or a time." : null}
+            whyNot={wish.q === "" ? "Enter a filter or a time range." : null}
             onClick={() => void action.run()}
           >
-            Write the plan
+            Create the plan
           </ActionButton>
         </div>
       </div>
@@ -88,11 +88,11 @@ function PlanFields({ query: { since = "", until = "" }, rate, onRate, reason, o
       <TimeField label="Written from" value={since} onTime={(at) => changeQuery({ since: at }, "replace")} />
       <TimeField label="until" value={until} onTime={(at) => changeQuery({ until: at }, "replace")} />
       <label class="field">
-        <span>Events a second, at most</span>
+        <span>Maximum events per second</span>
         <input
           inputMode="decimal"
           value={rate}
-          placeholder="as fast as it goes"
+          placeholder="no limit"
           onInput={(it) => onRate(it.currentTarget.value)}
         />
       </label>

@@ -3,6 +3,7 @@ import { Answer, Empty } from "../../kit/error-box.tsx";
 import { Ago } from "../../kit/figures.tsx";
 import { Card, Tabs } from "../../kit/page.tsx";
 import { placeHash, type Query, segment } from "../../kit/place.ts";
+import { PlainText } from "../../kit/plain-text.tsx";
 import { usePlace } from "../../kit/router.ts";
 import { ShortId } from "../../kit/short-id.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
@@ -16,11 +17,18 @@ const STATES = ["waiting", "sent", "done", "failed", "left"] as const;
 const LOOK_AGAIN_MS = 2_000;
 
 const COLUMNS: readonly Column<Item>[] = [
-  { name: "Type", cell: ({ type }) => type },
+  { name: "Type", cell: ({ type }) => <PlainText text={type} /> },
   { name: "State", cell: ({ state }) => <StateBadge state={state} /> },
   {
     name: "Key",
-    cell: ({ key }) => (key === null ? <span class="faint">none</span> : <span class="mono cut-end">{key}</span>),
+    cell: ({ key }) =>
+      key === null ? (
+        <span class="faint">none</span>
+      ) : (
+        <span class="mono cut-end">
+          <PlainText text={key} />
+        </span>
+      ),
   },
   {
     name: "Id",
@@ -31,15 +39,11 @@ const COLUMNS: readonly Column<Item>[] = [
   {
     name: "Why",
     isWide: true,
-    cell: ({ reason }) => (
-      <span class="cut" title={reason ?? undefined}>
-        {reason}
-      </span>
-    ),
+    cell: ({ reason }) => <span class="cut">{reason !== null && <PlainText text={reason} charsMax={300} />}</span>,
   },
 ];
 
-/** Exactly these, in the order in which they are carried out. */
+/** The events of the plan, in the order in which it processes them. */
 export function PlanItemsCard({ plan, query }: { readonly plan: Plan; readonly query: Query }) {
   const { path } = usePlace();
   const state = STATES.find((it) => it === query.state);
@@ -58,7 +62,7 @@ export function PlanItemsCard({ plan, query }: { readonly plan: Plan; readonly q
     })),
   ];
   return (
-    <Card isFlush title="Events of the plan" note="in the order in which they go">
+    <Card isFlush title="Events of the plan" note="in processing order">
       <div class="tabs-inside">
         <Tabs label="Events by state" tabs={tabs} />
       </div>
@@ -66,7 +70,7 @@ export function PlanItemsCard({ plan, query }: { readonly plan: Plan; readonly q
         {({ items, cursor }) => (
           <>
             {items.length === 0 ? (
-              <Empty title={plan.count === 0 ? "The filter found nothing" : "None in this state"} icon="dot" />
+              <Empty title={plan.count === 0 ? "The filter matched no events" : "No events in this state"} icon="dot" />
             ) : (
               <Table
                 label="Events of the plan"

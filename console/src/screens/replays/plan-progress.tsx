@@ -9,18 +9,18 @@ interface PlanBarProps {
   readonly hasFigure?: boolean;
 }
 
-/** Narrow, for lists. */
+/** A narrow progress bar for lists. */
 export function PlanBar({ plan: { count, progress }, hasFigure = false }: PlanBarProps) {
   const { done, failed, left, sent } = progress;
   const bar = (
     <Progress
-      label="How far it is"
+      label="Progress"
       total={count}
       parts={[
         { label: "done", count: done, tone: "good" },
-        { label: "on their way", count: sent, tone: "accent" },
+        { label: "in flight", count: sent, tone: "accent" },
         { label: "failed again", count: failed, tone: "bad" },
-        { label: "left as they are", count: left, tone: "warn" },
+        { label: "skipped", count: left, tone: "warn" },
       ]}
     />
   );
@@ -33,16 +33,16 @@ export function PlanBar({ plan: { count, progress }, hasFigure = false }: PlanBa
   );
 }
 
-/** The bar with its figures, and how long it still takes. */
+/** The progress bar with its counts and the remaining time. */
 export function PlanProgress({ plan }: { readonly plan: Plan }) {
   const { action, progress } = plan;
   const rest = leftMs(plan, useNow());
   const figures = [
     [action === "discard" ? "discarded" : "delivered", progress.done, "good"],
-    ["on their way", progress.sent, "accent"],
+    ["in flight", progress.sent, "accent"],
     ["failed again", progress.failed, "bad"],
-    ["left as they are", progress.left, "warn"],
-    ["to come", progress.waiting, "plain"],
+    ["skipped", progress.left, "warn"],
+    ["waiting", progress.waiting, "plain"],
   ] as const;
   return (
     <div class="plan-progress">

@@ -6,17 +6,17 @@ interface Step {
 }
 
 const STAGES = ["first", "ten", "rest"] as const;
-const LABELS = { first: "One event", ten: "Ten more", rest: "The rest" } as const;
+const TEN = 10;
 
-type Stepped = Pick<Plan, "action" | "stage" | "state">;
+type Stepped = Pick<Plan, "action" | "count" | "stage" | "state"> & { readonly strata: readonly unknown[] };
 
-/** The way of a plan, for a picture of it: what is past, where it stands, what is to come. */
-export function stepsOf({ action, stage, state }: Stepped): readonly Step[] {
-  const stages = action === "discard" ? (["rest"] as const) : STAGES;
-  const at = Math.max(0, stages.indexOf(stage as never));
+/** The stages of a plan for the stepper: past, current and to come. Only stages that the plan has. */
+export function stepsOf(plan: Stepped): readonly Step[] {
+  const { stage, state } = plan;
+  const labels = labelsOf(plan);
+  const at = Math.min(plan.action === "discard" ? 0 : STAGES.indexOf(stage), labels.length - 1);
   const isOver = state === "done";
-  const middle = stages.map((it, index): Step => {
-    const label = action === "discard" ? "Discarding" : LABELS[it];
+  const middle = labels.map((label, index): Step => {
     if (isOver || (state !== "planned" && index < at)) return { label, state: "past" };
     if (state === "planned" || index > at) return { label, state: "to come" };
     return { label, state: state === "stopped" || state === "cancelled" ? "failed" : "now" };
@@ -28,11 +28,26 @@ export function stepsOf({ action, stage, state }: Stepped): readonly Step[] {
   ];
 }
 
+/** A plan of two events has no "ten more" and no rest. Each kind of event is tested separately. */
+function labelsOf({ action, count, strata }: Stepped): readonly string[] {
+  if (action === "discard") return ["Discarding"];
+  const kinds = Math.max(1, strata.length);
+  if (count <= 1) return ["The event"];
+  if (count <= kinds) return [`One of each of ${kinds} kinds`];
+  const first = kinds === 1 ? "One event" : `One of each of ${kinds} kinds`;
+  if (count <= kinds + TEN) return [first, count - kinds === 1 ? "The other one" : `The other ${count - kinds}`];
+  return [
+    first,
+    kinds === 1 ? "Ten more" : "Up to ten more of each",
+    kinds === 1 ? `The other ${count - 1 - TEN}` : "The others",
+  ];
+}
+
 function lastLabel(state: Plan["state"]): string {
   return state === "stopped" || state === "cancelled" ? state.charAt(0).toUpperCase() + state.slice(1) : "Done";
 }
 
-/** Until it is through, at the pace since its start; null while that cannot be told. */
+/** Remaining time at the rate since the start; null while it is unknown. */
 export function leftMs(
   { progress, startedAt, state }: Pick<Plan, "progress" | "startedAt" | "state">,
   now: number,

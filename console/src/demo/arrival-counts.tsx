@@ -1,15 +1,15 @@
 import { countText } from "../kit/format.ts";
 import type { DemoState } from "./demo-state.ts";
 
-/** Counted where the messages arrive, against what was written: nobody takes the relay's word for it. */
-export function Verdict({ state: { destination, relays } }: { readonly state: DemoState }) {
+/** Compares written events with messages that arrived at the destination, independently of the relay. */
+export function ArrivalCounts({ state: { destination, relays } }: { readonly state: DemoState }) {
   const { broker } = destination;
-  if (broker !== null) return <span class="demo-verdict">Events go to {broker}.</span>;
+  if (broker !== null) return <span class="demo-arrivals">Events go to {broker}.</span>;
   const { arrived, lost, outOfOrder, outstanding, repeated } = destination;
   return (
-    <dl class="demo-verdict" aria-label="What arrived">
+    <dl class="demo-arrivals" aria-label="What arrived">
       <Figure name="arrived" value={arrived} />
-      <Figure name="on their way" value={outstanding} />
+      <Figure name="in flight" value={outstanding} />
       <Figure name="lost" value={lost} isBad={lost > 0} />
       <Figure name="out of order" value={outOfOrder} isBad={outOfOrder > 0} />
       <Figure name="repeated" value={repeated} />
