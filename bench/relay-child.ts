@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as pauseMs } from "node:timers/promises";
 import pg from "pg";
-import { policyOf } from "../src/config/presets.ts";
+import { policyOf } from "../src/config/sources/presets.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { delivered } from "../src/core/outcome.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
@@ -9,12 +9,12 @@ import type { QueueSource } from "../src/ports/queue-store.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
 import { kafkaPublisher } from "../src/publishers/kafka/kafka-publisher.ts";
 import { createRelay } from "../src/relay/relay.ts";
-import { openOutboxSource } from "../src/sources/openoutbox/openoutbox-source.ts";
 import { managedOutboxSource, walSource } from "../src/sources/postgres/log-sources.ts";
+import { openOutboxSource } from "../src/sources/postgres/openoutbox/openoutbox-source.ts";
 import { postgresSource } from "../src/sources/postgres/postgres-source.ts";
-import { BudgetedRecorder } from "../src/telemetry/attempt-recorder.ts";
-import { postgresAttemptStore } from "../src/telemetry/postgres-attempt-store.ts";
-import { redactor } from "../src/telemetry/redaction.ts";
+import { BudgetedRecorder } from "../src/telemetry/attempts/attempt-recorder.ts";
+import { postgresAttemptStore } from "../src/telemetry/attempts/postgres-attempt-store.ts";
+import { redactor } from "../src/telemetry/logs/redaction.ts";
 import type { RelayRun, SourceKind } from "./relay-order.ts";
 
 const {

@@ -2,10 +2,10 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { missingHeapFlags } from "../src/cli/heap-limits.ts";
 import { grantsFor } from "../src/postgres/grants.ts";
 import { migrateUp } from "../src/postgres/migrations/migrate.ts";
 import { openDatabase } from "../src/postgres/pool.ts";
+import { missingHeapFlags } from "../src/service/heap-limits.ts";
 import type { PostgresServer } from "../test/servers/postgres.ts";
 import type { RelayResult, RelayRun, SourceKind } from "./relay-order.ts";
 

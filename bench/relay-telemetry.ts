@@ -3,15 +3,14 @@ import { systemClock } from "../src/core/clock.ts";
 import type { Publisher } from "../src/ports/publisher.ts";
 import type { QueueSource } from "../src/ports/queue-store.ts";
 import type { Relay } from "../src/relay/relay.ts";
-import { BacklogWatch, type WatchedBacklog } from "../src/telemetry/backlog-watch.ts";
+import { BacklogWatch, countBacklogs, type WatchedSource } from "../src/telemetry/backlog-watch.ts";
 import { Condition } from "../src/telemetry/condition.ts";
-import { logEvents } from "../src/telemetry/log-events.ts";
-import { createLogger } from "../src/telemetry/logger.ts";
-import { Metrics, type PipelineEnds } from "../src/telemetry/metrics.ts";
+import { logEvents } from "../src/telemetry/logs/log-events.ts";
+import { createLogger } from "../src/telemetry/logs/logger.ts";
+import { redactor } from "../src/telemetry/logs/redaction.ts";
+import { Metrics, type PipelineEnds } from "../src/telemetry/metrics/metrics.ts";
 import { PushTally } from "../src/telemetry/push-tally.ts";
-import { redactor } from "../src/telemetry/redaction.ts";
 import { openTracing } from "../src/telemetry/tracing/tracing.ts";
-import { watchedSource } from "../src/telemetry/watched-store.ts";
 import type { RelayTelemetry } from "./relay-order.ts";
 
 /** A scraper comes more often than usual: the drain is short. */
@@ -22,7 +21,7 @@ export async function openTelemetry({ tracesUrl, ratio }: RelayTelemetry) {
   const pushes = new PushTally();
   const condition = new Condition(systemClock);
   const pipelines: PipelineEnds[] = [];
-  const backlogs: WatchedBacklog[] = [];
+  const watched: WatchedSource[] = [];
   let backlog: BacklogWatch | null = null;
   const metrics = new Metrics({
     version: "bench",
@@ -46,20 +45,22 @@ export async function openTelemetry({ tracesUrl, ratio }: RelayTelemetry) {
   });
   let scraper: NodeJS.Timeout | undefined;
   return {
-    source: (source: QueueSource, destination: string) =>
-      watchedSource(source, (pipeline, store) => {
-        pipelines.push({ pipeline, source: source.name, destination });
-        backlogs.push({ pipeline, source: source.name, schema: "public", backlog: () => store.backlog() });
-        return {
-          polled: (ms) => metrics.polled(source.name, ms),
-          answered: () => condition.answered(pipeline),
-        };
-      }),
+    source: (source: QueueSource, destination: string): QueueSource => ({
+      ...source,
+      pipeline: (spec) => {
+        const store = source.pipeline(spec);
+        const ends = { pipeline: spec.name, source: source.name, destination };
+        pipelines.push(ends);
+        const count = () => countBacklogs({}, new Map([[spec.name, () => store.backlog()]]));
+        watched.push({ source: source.name, schema: "public", pipelines: [ends], count });
+        return store;
+      },
+    }),
     publisher: (publisher: Publisher) => tracing.watch(publisher, "kafka"),
     listen(relay: Relay) {
-      backlog = new BacklogWatch(backlogs, systemClock);
+      backlog = new BacklogWatch(watched, systemClock);
       condition.listen(relay);
-      metrics.listen(relay);
+      metrics.listen(relay, pipelines);
       logEvents(relay, { logger, clock: systemClock, events: "failures" });
       scraper = setInterval(() => void metrics.text(), SCRAPE_EVERY_MS);
     },

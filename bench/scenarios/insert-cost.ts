@@ -1,7 +1,7 @@
 import pg from "pg";
 import { uuidV7 } from "../../src/outbox/uuid-v7.ts";
-import { Doorbell } from "../../src/postgres/managed/doorbell.ts";
 import { managedTableSql } from "../../src/postgres/managed/managed-table.sql.ts";
+import { WakeUpListener } from "../../src/postgres/managed/wake-up-listener.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
 import { atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
@@ -88,7 +88,7 @@ async function compareWakeUp(stage: Stage): Promise<Figure[]> {
   await Promise.all(stage.clients.map((client) => client.query("set synchronous_commit = on")));
   const awake = await inTurn(stage, 1, { managed: "managed", waking: "waking" });
   const database = openDatabase({ url: stage.postgres.url });
-  const bell = new Doorbell(database, { schema: "public", table: "waking" }, () => {});
+  const bell = new WakeUpListener(database, { schema: "public", table: "waking" }, () => {});
   if (!(await bell.arm())) throw new Error("the doorbell could not be armed: no figure can be given");
   const asleep = await inTurn(stage, 1, { managed: "managed", waking: "waking" });
   await bell.close();

@@ -27,7 +27,7 @@ const TEST_FILE = /\.(?:test|spec|d)\.[cm]?[jt]s$/;
  */
 export async function relayEntries(folder: string): Promise<readonly RelayEntry[]> {
   const files = readdirSync(join(folder, "relays")).filter((file) => RELAY_FILE.test(file) && !TEST_FILE.test(file));
-  if (files.length === 0) throw new Error(`${join(folder, "relays")} holds no file <intent>-relay.ts`);
+  if (files.length === 0) throw new Error(`${join(folder, "relays")} contains no file <intent>-relay.ts`);
   const names = files.map((file) => RELAY_FILE.exec(file)![1]!);
   for (const file of readdirSync(join(folder, "lambdas"))) {
     const name = file.replace(/\.[cm]?[jt]s$/, "");
