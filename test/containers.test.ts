@@ -4,12 +4,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { parse } from "yaml";
-import { ENVIRONMENT_NAMES } from "../src/config/names.ts";
+import { parse, parseAllDocuments } from "yaml";
+import { ENVIRONMENT_NAMES } from "../src/config/settings/names.ts";
 import { outboxTableSql } from "../src/outbox/index.ts";
 import { runCommand, startService } from "./e2e/service-process.ts";
 import { freePort } from "./servers/free-port.ts";
 import { hadolintProgram } from "./servers/hadolint.ts";
+import { kubernetesValidateCommand } from "./servers/kubernetes-validate.ts";
 import { type PostgresServer, startPostgres } from "./servers/postgres.ts";
 import { type RabbitServer, startRabbit } from "./servers/rabbitmq.ts";
 import { takeAll } from "./servers/rabbitmq-reader.ts";
@@ -129,4 +130,110 @@ test("C8 C3 with the environment of the compose file alone, the relay migrates, 
     messages.map(({ properties }) => properties.messageId),
     ["00000000-0000-7000-8000-000000000001"],
   );
+});
+
+const kubernetes = join(root, "deploy/kubernetes");
+const manifests = ["secret.example.yaml", "migrate.yaml", "relay.yaml"].map((name) => join(kubernetes, name));
+
+interface Container {
+  readonly args: readonly string[];
+  readonly ports?: readonly { readonly name: string }[];
+  readonly livenessProbe?: { readonly httpGet: { readonly port: string } };
+  readonly readinessProbe?: { readonly httpGet: { readonly port: string } };
+  readonly securityContext: object;
+  readonly env: readonly {
+    name: string;
+    value?: string;
+    valueFrom?: { secretKeyRef: { name: string; key: string } };
+  }[];
+}
+
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly stringData?: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly selector?: { readonly matchLabels?: Labels } & Labels;
+    readonly ports?: readonly { readonly targetPort: string }[];
+    readonly template: {
+      readonly metadata: { readonly labels: Labels };
+      readonly spec: { readonly securityContext: object; readonly containers: readonly [Container] };
+    };
+  };
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+const objects = manifests.flatMap((file) =>
+  parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS() as Manifest),
+);
+const objectOf = (kind: string) => objects.find((object) => object.kind === kind) ?? assert.fail(`no ${kind}`);
+
+/** The environment of a container, with what it takes from the Secret. */
+function environmentOf(kind: string): Record<string, string> {
+  const { metadata, stringData = {} } = objectOf("Secret");
+  const [{ env }] = objectOf(kind).spec.template.spec.containers;
+  return Object.fromEntries(
+    env.map(({ name, value, valueFrom }) => {
+      if (value !== undefined) return [name, value];
+      assert.equal(valueFrom?.secretKeyRef.name, metadata.name);
+      return [name, stringData[valueFrom?.secretKeyRef.key ?? ""] ?? assert.fail(`${name} names no key of the Secret`)];
+    }),
+  );
+}
+
+test("C8 the Kubernetes manifests are what the schemas of its API ask for", async () => {
+  const [program, ...words] = await kubernetesValidateCommand();
+  const { stderr, stdout } = await run(program, [...words, "--strict", ...manifests]);
+  assert.equal((stdout + stderr).match(/ passed for resource /g)?.length, objects.length);
+});
+
+test("C8 the Kubernetes manifests pass the restricted Pod Security standard, and name labels and ports that exist", () => {
+  for (const kind of ["Job", "Deployment"]) {
+    const { containers, securityContext: pod } = objectOf(kind).spec.template.spec;
+    assert.deepEqual(pod, { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } }, kind);
+    const { securityContext } = containers[0];
+    const restricted = { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } };
+    assert.deepEqual(securityContext, { ...restricted, readOnlyRootFilesystem: true }, kind);
+  }
+  const { template } = objectOf("Deployment").spec;
+  const { livenessProbe, ports = [], readinessProbe } = template.spec.containers[0];
+  const names = ports.map(({ name }) => name);
+  const service = objectOf("Service").spec;
+  const used = [livenessProbe?.httpGet.port, readinessProbe?.httpGet.port, service.ports?.[0]?.targetPort];
+  for (const port of used) assert.ok(names.includes(port ?? ""), `${port} is none of ${names}`);
+  const { labels } = template.metadata;
+  for (const kind of ["Deployment", "PodDisruptionBudget"]) {
+    assert.deepEqual(objectOf(kind).spec.selector?.matchLabels, labels, kind);
+  }
+  assert.deepEqual(service.selector, labels);
+  assert.notDeepEqual(objectOf("Job").spec.template.metadata.labels, labels, "the Service leads to no migration");
+});
+
+test("C8 C3 with the environment of the Kubernetes manifests the job migrates, and the relay is ready and asks for the token", async () => {
+  await postgres.createDatabase("kubernetes");
+  const database = postgres.databaseUrl("kubernetes");
+  const env = (kind: string) => {
+    const variables = environmentOf(kind);
+    assert.deepEqual(
+      Object.keys(variables).filter((name) => !ENVIRONMENT_NAMES.has(name)),
+      [],
+    );
+    return { ...variables, DATABASE_URL: database };
+  };
+  const [job] = objectOf("Job").spec.template.spec.containers;
+  const migrated = await runCommand(job.args, env("Job"));
+  assert.equal(migrated.code, 0, migrated.stderr);
+  const [relay] = objectOf("Deployment").spec.template.spec.containers;
+  // As the image sets it. A port where nothing listens stands for Kafka: readiness does not depend on it.
+  const here = { HOST: "0.0.0.0", PORT: String(await freePort()), OUTBOX_DESTINATION: "kafka://127.0.0.1:9" };
+  for (const schema of ["orders", "payments"]) {
+    await postgres.query(outboxTableSql(`${schema}.outbox`), [], "kubernetes");
+  }
+  const variables = { ...env("Deployment"), ...here };
+  await using service = startService(relay.args, variables);
+  await until("it is ready", async () => (await service.get("/readyz").catch(() => null))?.status === 200);
+  assert.equal((await service.get("/api/v1/status")).status, 401);
+  const token = { authorization: `Bearer ${environmentOf("Deployment").ADMIN_TOKEN}` };
+  assert.equal((await fetch(`http://127.0.0.1:${here.PORT}/api/v1/status`, { headers: token })).status, 200);
 });

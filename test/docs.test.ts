@@ -5,11 +5,11 @@ import { describe, test } from "node:test";
 import type { Command } from "commander";
 import { parse } from "yaml";
 import { commands } from "../src/cli/main.ts";
-import { ConfigProblems } from "../src/config/config-problems.ts";
-import { destinationsConfig } from "../src/config/destinations-config.ts";
-import { ENVIRONMENT_NAMES } from "../src/config/names.ts";
-import { readSettings } from "../src/config/read-settings.ts";
+import { destinationsConfig } from "../src/config/destinations/destinations-config.ts";
+import { ConfigProblems } from "../src/config/reading/config-problems.ts";
+import { readSettings } from "../src/config/reading/read-settings.ts";
 import { routesConfig } from "../src/config/routes-config.ts";
+import { ENVIRONMENT_NAMES } from "../src/config/settings/names.ts";
 import { ERROR_CATALOGUE } from "../src/core/errors.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -91,8 +91,9 @@ function complaintsAbout(value: object): readonly string[] {
 
 /** Names of the world around, which are no settings of ours. */
 const OTHERS = new Set([
-  ...["NAME_FILE", "OUTBOX_RELAY_CONFIG", "NO_COLOR", "NODE_OPTIONS", "NODE_V8_COVERAGE"],
+  ...["NAME_FILE", "OUTBOX_RELAY_CONFIG", "NO_COLOR", "FORCE_COLOR", "NOT_FOUND", "NODE_OPTIONS", "NODE_V8_COVERAGE"],
   ...["KURRENTDB_TEST_URL", "KURRENTDB_TEST_CATEGORY"],
+  ...["ON_ERROR_STOP", "REDIS_URL", "PAYROLL_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
 ]);
 
 /** The words behind `outbox-relay` of each command in a piece of shell. */
@@ -100,7 +101,12 @@ function commandLines(text: string): string[][] {
   return text
     .replaceAll(/\\\n\s*/g, " ")
     .split(/\n|&&|;|\|(?!\|)/)
-    .map((line) => line.replace(/(^|\s)#.*$/, "").trim())
+    .map((line) =>
+      line
+        .replace(/(^|\s)#.*$/, "")
+        .replace(/\s>\s*\S+\s*$/, "")
+        .trim(),
+    )
     .flatMap((line) => {
       const match = /^(?:[A-Z_]+=\S+\s+)*(?:npx\s+)?outbox-relay(?:\s+(.*))?$/.exec(line);
       return match === null ? [] : [(match[1] ?? "").match(/"[^"]*"|'[^']*'|\S+/g) ?? []];

@@ -1,4 +1,4 @@
-import { settingsDocuments } from "../src/config/reference.ts";
+import { settingsDocuments } from "../src/config/settings/reference.ts";
 import { ERROR_CATALOGUE } from "../src/core/errors.ts";
 
 /** Every document that is made from the code: its path from the root, and its text. */

@@ -7,11 +7,12 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parse, stringify } from "yaml";
+import { AnswerBook } from "../src/core/answer-times.ts";
 import { LATENCY_BOUNDS_MS } from "../src/core/latency.ts";
 import { Condition } from "../src/telemetry/condition.ts";
-import { Metrics } from "../src/telemetry/metrics.ts";
+import { Metrics } from "../src/telemetry/metrics/metrics.ts";
+import { RequestMetrics } from "../src/telemetry/metrics/request-metrics.ts";
 import { PushTally } from "../src/telemetry/push-tally.ts";
-import { RequestMetrics } from "../src/telemetry/request-metrics.ts";
 import { prometheusProgram } from "./servers/promtool.ts";
 import { anchorsOf } from "./tidy/documents.ts";
 
@@ -88,7 +89,7 @@ async function shownNames(): Promise<Set<string>> {
   const pushes = new PushTally();
   pushes.expect("loki");
   const clock = { wallMs: () => 0, monotonicMs: () => 0, sleep: async () => {} };
-  const last = { pending: 1, isEstimate: false, oldestAgeMs: 1, dead: 0 };
+  const last = { pending: 1, isEstimate: false, oldestAgeMs: 1, behindDead: 0, dead: 0 };
   const condition = new Condition(clock);
   condition.listen({
     on: (name, listener) => {
@@ -97,24 +98,34 @@ async function shownNames(): Promise<Set<string>> {
       return () => {};
     },
   });
+  const answers = new AnswerBook(clock);
+  answers.of("d").end(answers.of("d").begin(), true);
   const metrics = new Metrics({
     version: "1",
     condition,
-    backlog: async () => [{ source: "s.t", schema: "s", last, lagMs: 1 }],
+    backlog: async () => [{ ...ends, schema: "s", last, lagMs: 1 }],
+    unrouted: () => [{ source: "s.t", events: 0, isEstimate: false, oldestAgeMs: null }],
     pipelines: () => [ends],
     pushes,
+    answers,
+    causes: async () => [
+      { ...ends, code: "dead-letters", grade: "attention", what: "", fix: null, since: null, link: "/#/" },
+    ],
     logs: async () => [{ pipeline: "p", lag: 1, parked: 0, slotRetainedBytes: 1, isRetentionWaiting: false }],
   });
-  metrics.listen({
-    on: (name, listener) => {
-      const latency = { counts: [...LATENCY_BOUNDS_MS.map(() => 1), 0], sumMs: 1 };
-      const batch = { pipeline: "p", lane: 0, delivered: 1, failed: 0, durationMs: 1, latency };
-      if (name === "BatchSettled") listener({ name, timestamp: 0, ...batch } as never);
-      return () => {};
+  metrics.listen(
+    {
+      on: (name, listener) => {
+        const latency = { counts: [...LATENCY_BOUNDS_MS.map(() => 1), 0], sumMs: 1 };
+        const batch = { pipeline: "p", lane: 0, delivered: 1, failed: 0, durationMs: 1, latency };
+        if (name === "BatchSettled") listener({ name, timestamp: 0, ...batch } as never);
+        if (name === "SourceAnswered") listener({ name, timestamp: 0, pipeline: "p", pollMs: 1 } as never);
+        return () => {};
+      },
     },
-  });
+    [ends],
+  );
   metrics.expect(ends);
-  metrics.polled("s.t", 1);
   const { text } = await metrics.text();
   metrics.stop();
   return new Set([...(text + (await shownOfRequests())).matchAll(/^([a-z]\w*)/gm)].map(([, name]) => name!));

@@ -3,6 +3,7 @@
  *   --fast       only the files that need no server
  *   --changed    only the files that what changed since the last commit can reach; `--since REF` compares with REF
  *   --coverage   measure it and fail below the limits, as in CI
+ *   --sources    start programs from their sources, not compiled, as with --coverage
  *   --record     a process for each file, and what it took is written to test/runner/costs.json
  */
 import { execFileSync } from "node:child_process";
@@ -10,6 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { CompiledPrograms } from "./runner/compiled-programs.ts";
 import { readCosts, UsageFolder, writeCosts } from "./runner/cost-book.ts";
 import { Coverage } from "./runner/coverage.ts";
 import { prepareServers } from "./runner/prepare-servers.ts";
@@ -19,6 +21,8 @@ import { type Cost, type Job, nextJob, planJobs } from "./runner/schedule.ts";
 import { affectedBy, findTestFiles, type TestFile } from "./runner/test-files.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
+/** Whatever starts a program of this project asks it where that is. */
+const STARTS_PROGRAMS = "test/servers/program-path.ts";
 const isCi = process.env.CI === "true";
 
 const { values: options, positionals: words } = parseArgs({
@@ -28,6 +32,7 @@ const { values: options, positionals: words } = parseArgs({
     changed: { type: "boolean", default: false },
     since: { type: "string" },
     coverage: { type: "boolean", default: isCi },
+    sources: { type: "boolean", default: false },
     record: { type: "boolean", default: false },
   },
 });
@@ -66,8 +71,8 @@ async function runJobs(jobs: readonly Job[], report: Report): Promise<ReadonlyMa
   const waiting = [...jobs];
   const running = new Map<Job, Promise<void>>();
   const cores = availableParallelism();
-  // Measuring the coverage takes a core's worth of time itself.
-  const room = { cores, jobsMax: options.coverage ? cores : cores + 1 };
+  // Most files wait for servers more than they compute. Measuring the coverage takes a core's worth of time itself.
+  const room = { cores, jobsMax: options.coverage ? cores : 2 * cores + 1 };
   while (waiting.length + running.size > 0) {
     const job = nextJob(waiting, [...running.keys()], room);
     if (job === undefined) {
@@ -94,6 +99,9 @@ if (coverage !== null) process.env.NODE_V8_COVERAGE = coverage.folder;
 // Many processes load the same sources: what the first has compiled the others need not. Coverage stays the same.
 const compiled = mkdtempSync(join(tmpdir(), "outbox-relay-compiled-"));
 process.env.NODE_COMPILE_CACHE = compiled;
+// Coverage is that of the sources.
+const programs = options.coverage || options.sources ? null : new CompiledPrograms();
+if (picked.some(({ loads }) => loads.has(STARTS_PROGRAMS))) await programs?.make(ROOT);
 if (options.fast) process.env.TEST_TIER = "fast";
 const report = new Report();
 const measured = await runJobs(planJobs(picked, options.record ? {} : readCosts(), options.record), report);
@@ -105,6 +113,7 @@ if (options.record)
 console.log(`\n${picked.length} files in ${seconds(performance.now() - startedMs).trim()}`);
 const isGood = await report.finish(async () => (await coverage?.check(console.log)) ?? null);
 coverage?.[Symbol.dispose]();
+programs?.[Symbol.dispose]();
 rmSync(compiled, { recursive: true, force: true });
 // Not by exitCode: a process that outlived its test file may still hold a pipe to this one.
 process.exit(isGood ? 0 : 1);

@@ -7,9 +7,12 @@ import { resolve } from "node:path";
 import { test } from "node:test";
 import { crowdedStatementFiles, incompleteAdapters } from "./tidy/adapters.ts";
 import { deadConsoleExports, longComponents, wrongConsoleImports } from "./tidy/console.ts";
+import { importCycles } from "./tidy/cycles.ts";
 import { deadExports, deadFiles } from "./tidy/dead-code.ts";
 import { brokenLinks, changelogForm, unknownCommands } from "./tidy/documents.ts";
+import { namesBesideGlossary } from "./tidy/glossary.ts";
 import { impureEngine, undeclaredPackages, wrongImports } from "./tidy/layers.ts";
+import { privateParts } from "./tidy/private-parts.ts";
 import { type Offence, openRepository, type Repository } from "./tidy/repository.ts";
 import { unprovedRequirements } from "./tidy/requirements.ts";
 import { longFiles, longFunctions } from "./tidy/sizes.ts";
@@ -28,12 +31,20 @@ test("imports point one way", () => {
   check(wrongImports, "move the shared part to a lower folder, or pass it in; the order is in test/tidy/layers.ts");
 });
 
+test("no files of src import each other in a circle", () => {
+  check(importCycles, "move what both need to a file of its own, or pass it in");
+});
+
 test("the engine touches no clock, timer, randomness or socket but the injected ones", () => {
   check(impureEngine, "take it from the injected clock or randomness (src/core/clock.ts), or move it to an adapter");
 });
 
 test("every imported package is declared", () => {
   check(undeclaredPackages, "add it to package.json: what src/ imports to (peer) dependencies, the rest to dev ones");
+});
+
+test("no private part of a library is used", () => {
+  check(privateParts, "use what the library documents; test/tidy/private-parts.ts says how this is checked");
 });
 
 test("the console knows the HTTP API alone", () => {
@@ -67,6 +78,10 @@ test("no leftover note, loose type, skipped test or word from outside (A22)", ()
 
 test("file and folder names say what is inside", () => {
   check(vagueNames, "name it for the noun inside");
+});
+
+test("names of the sources use the words of the glossary", () => {
+  check(namesBesideGlossary, "use the term that docs/glossary.md gives for it");
 });
 
 test("the lock file names no registry", () => {

@@ -53,7 +53,7 @@ const relayTo = (target: string, type = "SendMail") => `export default { type: "
 test("D1 D2: a relay without its entry, its variable or its address stops the deployment, and the message names it", async () => {
   const entry = { "lambdas/mail.ts": "" };
   const cases: readonly [Readonly<Record<string, string>>, RegExp][] = [
-    [{}, /holds no file <intent>-relay\.ts/],
+    [{}, /contains no file <intent>-relay\.ts/],
     [{ "relays/mail-relay.ts": relayTo('{ url: "stdout:" }') }, /lambdas\/mail\.ts is missing/],
     [{ ...entry, "relays/post-relay.ts": relayTo('{ url: "stdout:" }') }, /write relays\/mail-relay\.ts/],
     [{ ...entry, "relays/mail-relay.ts": "export const relay = 1;" }, /no default export/],

@@ -27,7 +27,7 @@ export interface RestartOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-const EVENTS = 10_000;
+const EVENTS = 3_000;
 const KEYS = 200;
 const TYPE = "order.changed";
 
@@ -35,7 +35,7 @@ const TYPE = "order.changed";
 export const RESTART_TYPE = TYPE;
 
 /**
- * 10,000 events of 200 keys on their way through the real service while the destination is killed and started again:
+ * 3,000 events of 200 keys on their way through the real service while the destination is killed and started again:
  * what was lost, doubled, out of order or changed.
  */
 export async function proveBrokerRestart(options: RestartOptions): Promise<Verdict> {
@@ -48,7 +48,7 @@ export async function proveBrokerRestart(options: RestartOptions): Promise<Verdi
     OUTBOX_DESTINATION: options.destination,
     PORT: String(await freePort()),
     // So that there is a middle to strike in.
-    RATE_LIMIT: "4000",
+    RATE_LIMIT: "1200",
     ...options.env,
   };
   await using service = startService(["run"], env);

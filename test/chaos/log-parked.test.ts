@@ -8,6 +8,7 @@ import { SeededRandom } from "../../src/testing/simulator/seeded-random.ts";
 import { createFleet, type RelayFleet } from "../e2e/relay-fleet.ts";
 import { openStage, type Stage } from "../e2e/stage.ts";
 import { startPostgres } from "../servers/postgres.ts";
+import { programPath } from "../servers/program-path.ts";
 import { type Sink, startSink } from "../servers/sink.ts";
 import { until } from "../servers/until.ts";
 import { MANAGED } from "./log-tables.ts";
@@ -99,7 +100,7 @@ async function openScene(): Promise<Scene> {
     createFleet({
       databaseUrl: stage.relayUrl,
       sinkPort: sink.port,
-      script: join(import.meta.dirname, "log-relay-process.ts"),
+      script: programPath(join(import.meta.dirname, "log-relay-process.ts")),
       variables: { SOURCE: "managed" },
       tables: [MANAGED],
       leaseMs: LEASE_MS,

@@ -5,7 +5,7 @@ import { relayOfProcess, say, startUntilSigterm, variable } from "../e2e/relay-o
 import { sinkPublisher } from "../e2e/sink-publisher.ts";
 import { logsOfProcess } from "./log-sources.ts";
 
-const TOO_MANY: readonly TechnicalEventName[] = ["IntentRelayed", "BatchSettled", "RunEnded"];
+const TOO_MANY: readonly TechnicalEventName[] = ["IntentRelayed", "BatchSettled", "RunEnded", "SourceAnswered"];
 
 const publisher = sinkPublisher(Number(variable("SINK_PORT")), variable("INSTANCE_NAME"));
 const relay = relayOfProcess("sink", publisher, logsOfProcess());

@@ -8,6 +8,7 @@ import { Redis } from "ioredis";
 import { type NewRedisEvent, redisOutbox } from "../../src/redis-outbox.ts";
 import { describeVerdict, judge, type LedgerRow } from "../e2e/checker.ts";
 import { createFleet, type RelayFleet } from "../e2e/relay-fleet.ts";
+import { programPath } from "../servers/program-path.ts";
 import { type RedisServer, startRedis } from "../servers/redis.ts";
 import { type Sink, startSink } from "../servers/sink.ts";
 import { until } from "../servers/until.ts";
@@ -130,7 +131,7 @@ function newFleet(redis: RedisServer, sink: Sink): RelayFleet {
     databaseUrl: "",
     tables: [],
     sinkPort: sink.port,
-    script: join(import.meta.dirname, "redis-outbox-process.ts"),
+    script: programPath(join(import.meta.dirname, "redis-outbox-process.ts")),
     variables: { REDIS_URL: redis.url, OUTBOX_NAME: NAME },
     lanes: 6,
     leaseMs: 2_500,

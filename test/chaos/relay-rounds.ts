@@ -12,7 +12,10 @@ import { until } from "../servers/until.ts";
 export type Blow = "kill" | "pause" | "terminate";
 
 export interface RoundsOptions {
+  /** No round begins after that. */
   readonly seconds: number;
+  /** Fewer rounds than there is time for. */
+  readonly roundsMax?: number;
   readonly seed: number;
   readonly version: PostgresVersion;
   readonly blows: readonly Blow[];
@@ -111,7 +114,8 @@ class Rounds {
 
   async run(): Promise<void> {
     const endMs = performance.now() + this.#options.seconds * 1_000;
-    while (performance.now() < endMs) {
+    const { roundsMax = Number.POSITIVE_INFINITY } = this.#options;
+    for (let round = 0; round < roundsMax && performance.now() < endMs; round += 1) {
       const relay = this.#random.pick(this.#fleet.processes.filter(({ isRunning }) => isRunning));
       const blow = this.#random.pick(this.#options.blows);
       this.#options.log(`${blow} ${relay.name}`);

@@ -34,20 +34,20 @@ describe("the console of npm start in a real browser", () => {
 
     await guideLink(it, "Dead letters").click();
     await isDone("See it");
-    const errors = page.getByRole("table", { name: "Errors, the most frequent first" });
-    await errors.getByRole("link", { name: "refuses an event without an amount" }).click();
+    const errors = page.getByRole("table", { name: "Errors, most frequent first" });
+    await errors.getByRole("link", { name: "rejects an event without an amount" }).click();
     await page.getByRole("table", { name: "Dead letters" }).getByRole("link", { name: "invoice.issued" }).click();
     await page.getByRole("heading", { name: "invoice.issued" }).waitFor();
-    assert.match(await page.innerText("main"), /the receiver refuses an event without an amount/);
+    assert.match(await page.innerText("main"), /the receiver rejects an event without an amount/);
 
-    await page.getByRole("button", { name: "Mend the destination" }).click();
-    await isDone("Mend it");
+    await page.getByRole("button", { name: "Fix the destination" }).click();
+    await isDone("Fix it");
 
     await guideLink(it, "Dead letters").click();
     await page.getByRole("button", { name: "Plan to replay all 2" }).click();
     await page.getByRole("dialog").getByLabel("Reason").fill("the receiver was mended");
-    await page.getByRole("button", { name: "Write the plan" }).click();
-    await page.getByText("Nothing was done yet.").waitFor();
+    await page.getByRole("button", { name: "Create the plan" }).click();
+    await page.getByText("This plan has not run yet.").waitFor();
     assert.match(await page.innerText("main"), /payment\.refunded[\s\S]*billing\.outbox_events/);
     assert.equal((await dev.state()).tour.deadLetters, 2, "the dry run has changed nothing");
 

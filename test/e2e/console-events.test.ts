@@ -57,11 +57,18 @@ describe("events, keys and plans in a real browser", () => {
     await page.keyboard.press("j");
     await page.locator("tr.at a:focus").waitFor();
     await page.keyboard.press("Enter");
-    await page.getByRole("link", { name: "Show what blocks it" }).click();
+    await page.getByRole("link", { name: "Show the blocking event" }).click();
     await page.getByText("1 event of its key waits behind it").waitFor();
 
     await it.goTo("#/events?q=state:dead+colour:red");
     assert.equal(await page.locator(".filter-problem mark").innerText(), "colour:red");
+    assert.equal(await rows.count(), 0);
+
+    await it.goTo("#/events?q=state:dead");
+    await until("they are listed again", async () => (await rows.count()) === KEYS);
+    await it.goTo("#/events?q=source:shop.nowhere");
+    await page.locator(".error-box").waitFor();
+    assert.equal(await rows.count(), 0, "nothing that answers another question stands beside an error");
   });
 
   test("F3: a tail shows events as they come, holds them back while it is paused, and its state is in the address", async () => {
@@ -95,7 +102,7 @@ describe("events, keys and plans in a real browser", () => {
     assert.deepEqual(it.complaints, []);
   });
 
-  test("F3 F2: an event is edited without harm to its numbers and replayed; a key goes on when its head is skipped", async () => {
+  test("F3 F2: an event is edited without harm to its numbers and replayed, another is replayed by one click; a key goes on when its head is skipped", async () => {
     await using it = await signIn(browser, stage.address, TOKENS.operator, "#/events/event-1?source=shop.outbox");
     const { page } = it;
     stage.judge.refusal = null;
@@ -108,8 +115,12 @@ describe("events, keys and plans in a real browser", () => {
     const [row] = await stage.sql("select payload from shop.outbox where id = 'event-1'");
     assert.match(String(row?.payload), /"note": "mended",\s+"amount": 12345678901234567890\.10/);
 
+    await it.goTo("#/events/event-3?source=shop.outbox");
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.locator("h1 .badge", { hasText: "delivered" }).waitFor();
+
     await it.goTo("#/keys");
-    await page.getByRole("row", { name: /key-2/ }).getByRole("button", { name: "Skip the head" }).click();
+    await page.getByRole("row", { name: /key-2/ }).getByRole("button", { name: "Skip" }).click();
     await inDialog(page, "it comes by hand", "Skip it");
     await until("what waited has gone out", () => stage.judge.taken.some(({ number }) => number === 2 + KEYS));
     const { json } = await stage.api("/audit?eventId=event-2");
@@ -122,15 +133,15 @@ describe("events, keys and plans in a real browser", () => {
     stage.judge.refusal = "no amount";
     const badge = (state: string) => page.locator("h1 .badge", { hasText: state }).waitFor({ timeout: 20_000 });
     await page.getByRole("button", { name: /^Plan to replay all/ }).click();
-    await inDialog(page, "try one", "Write the plan");
-    await page.getByText("Nothing was done yet.").waitFor();
+    await inDialog(page, "try one", "Create the plan");
+    await page.getByText("This plan has not run yet.").waitFor();
     await page.getByRole("button", { name: "Run the plan" }).click();
     await inDialog(page, "", "Run it");
     await badge("stopped");
     assert.match(await page.locator("main").innerText(), /The same error came back|one of the first, failed again/);
 
     stage.judge.refusal = null;
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue", exact: true }).click();
     const id = page.url().split("/").at(-1);
     assert.equal((await stage.api(`/replays/${id}/run`, {})).status, 200);
     await inDialog(page, "", "Run it");

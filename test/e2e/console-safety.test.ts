@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { openBrowser } from "../servers/chromium.ts";
 import { until } from "../servers/until.ts";
-import { type ConsolePage, signIn } from "./console-page.ts";
+import { type ConsolePage, sideScroll, signIn } from "./console-page.ts";
 import { type ConsoleStage, consoleStage, TOKENS } from "./console-stage.ts";
 import { serverOfFile } from "./service-stage.ts";
 
@@ -32,6 +32,27 @@ update outbox_relay.failed_events set failure_reason = original_event_id,
 update outbox_relay.holds set reason = event_id,
   errors = jsonb_build_array(jsonb_build_object('at', now(), 'attempt', 1, 'reason', event_id));
 update outbox_relay.attempts set reason = event_id, error_type = event_id, target = event_id, instance = event_id`;
+
+const WIDE = `wide.${"x".repeat(2_990)}.type`;
+const TURNED = "turned\u202egpj.\u0007\u200btype";
+const TURNED_CORRELATION = "turned\u202ecorrelation";
+const HEADERS = 1_200;
+const DEPTH = 5_000;
+
+/** Legal in a table, and too much for a page that shows it as it is. The wide and the turned one are dead as well. */
+const AWKWARD = `
+insert into shop.outbox (id, aggregate_id, event_type, payload, headers, correlation_id)
+select v.*, case when v.column1 in ('wide', 'turned', 'empty') then '${TURNED_CORRELATION}' end from (values ('deep', 'awkward', 'deep', repeat('[', ${DEPTH}) || repeat(']', ${DEPTH}), null::jsonb),
+    ('long', 'awkward', 'long', '[' || repeat('1,', 140000) || '1]', null),
+    ('wide', 'awkward ' || repeat('k', 3000), '${WIDE}', '{}', null),
+    ('turned', 'turned\u202ekey', '${TURNED}', '{"a": "x\u202ey"}', null), ('empty', '', '', '{}', null)) v
+union all select 'headers', 'awkward', 'headers', '{}', jsonb_object_agg('x-' || n, 'value ' || n), null from generate_series(1, ${HEADERS}) n;
+with dead as (insert into outbox_relay.failed_events (pipeline, original_event_id, source_schema, source_table, event_type,
+    event_key, payload, failure_reason)
+  select '${PIPELINE}', id, 'shop', 'outbox', event_type, aggregate_id, '', event_type from shop.outbox where id in ('wide', 'turned', 'empty')
+  returning *)
+insert into outbox_relay.holds (pipeline, lane, event_id, event_key, state, parks, attempts, reason)
+select pipeline, 0, original_event_id, event_key, 'dead', true, 3, failure_reason from dead`;
 
 /** In every payload. */
 const SECRET = "payload-of-nobody";
@@ -105,6 +126,67 @@ describe("what is hostile or forbidden, in a real browser", () => {
     }
     assert.deepEqual(it.complaints, []);
   });
+
+  test("H1 F3: deep and long payloads, wide types, characters that hide and a thousand headers are shown within bounds", async () => {
+    await stage.sql(AWKWARD);
+    const paused = await stage.api(`/pipelines/${encodeURIComponent(PIPELINE)}/pause`, { reason: TURNED });
+    assert.equal(paused.status, 200, JSON.stringify(paused.json));
+    const plan = await stage.api("/replays", { action: "replay", subject: "dead", all: true, reason: TURNED });
+    assert.equal(plan.status, 201, JSON.stringify(plan.json));
+    await using it = await signIn(browser, stage.address, TOKENS.operator);
+    const { page } = it;
+    const lengthOf = async () =>
+      Number(await page.evaluate("document.querySelector('.code-block pre').textContent.length"));
+    const nodes = async () => Number(await page.evaluate("document.querySelectorAll('*').length"));
+    await it.goTo("#/events/deep?source=shop.outbox");
+    assert.ok((await lengthOf()) < 4 * DEPTH, `${await lengthOf()} characters of ${2 * DEPTH}`);
+    await it.goTo("#/events/long?source=shop.outbox");
+    assert.ok((await nodes()) < 20_000, `${await nodes()} elements of a long payload`);
+    assert.ok((await lengthOf()) >= 280_000, "and all of it is there");
+
+    await it.goTo("#/events/headers?source=shop.outbox");
+    const headers = page.getByRole("table", { name: "Headers" }).locator("tbody tr");
+    assert.equal(await headers.count(), 50);
+    await page.getByRole("button", { name: /^Show/ }).filter({ hasText: "headers" }).click();
+    await until("more are shown, and no more than can be", async () => (await headers.count()) === 1_000);
+    await page.getByText(/200 more/).waitFor();
+
+    const screens = [
+      "#/events",
+      "#/events/wide?source=shop.outbox",
+      "#/dead-letters",
+      "#/dead-letters?view=letters",
+      "#/keys",
+      `#/correlations/${encodeURIComponent(TURNED_CORRELATION)}`,
+      "#/pipelines",
+      "#/replays",
+      `#/replays/${(plan.json as { id: string }).id}`,
+      "#/audit",
+    ];
+    for (const path of screens) {
+      await it.goTo(path);
+      assert.equal(await sideScroll(page), null, path);
+      const text = String(await page.evaluate("document.querySelector('main').textContent"));
+      assert.equal(hides(text), false, `${path} shows a character that hides or turns others`);
+      assert.equal(text.includes(WIDE), false, `${path} shows all of a wide type`);
+      if (path !== "#/events/wide?source=shop.outbox") assert.match(text, /turned\\u202e/, path);
+    }
+    await it.goTo("#/events");
+    assert.match(await page.getByRole("table", { name: "Events" }).innerText(), /\(empty\)/);
+    await it.goTo("#/events/wide?source=shop.outbox");
+    await page
+      .locator("h1")
+      .getByRole("button", { name: /^Show all/ })
+      .click();
+    await page.locator("h1").getByText(WIDE).waitFor();
+    assert.equal(await sideScroll(page), null, "with all of it");
+    await it.goTo("#/events/turned?source=shop.outbox");
+    const text = String(await page.evaluate("document.body.textContent + document.title"));
+    assert.equal(hides(text), false, "nor does the page of the event");
+    await it.goTo("#/events/empty?source=shop.outbox");
+    assert.match(await page.locator("h1").innerText(), /\(empty\)/);
+    assert.deepEqual(it.complaints, []);
+  });
 });
 
 /** Every screen, and whether texts of events or of people must be seen on it. */
@@ -113,11 +195,14 @@ function screensOf(planId: string): readonly (readonly [path: string, isShown: b
   return [
     ["#/", false],
     ["#/pipelines", true],
+    ["#/destinations", false],
+    ["#/destinations/http", false],
     ["#/subscribers", false],
     ["#/instances", false],
     ["#/events", true],
     [`#/events?q=${encodeURIComponent(`"${CORPUS[0]}"`)}`, false],
     [`#/events/${id}?source=shop.outbox`, true],
+    [`#/correlations/${encodeURIComponent(`corr ${CORPUS[1]}`)}`, true],
     ["#/dead-letters", true],
     ["#/keys", true],
     ["#/replays", true],
@@ -125,6 +210,10 @@ function screensOf(planId: string): readonly (readonly [path: string, isShown: b
     ["#/audit", true],
     ["#/settings", false],
   ];
+}
+
+function hides(text: string): boolean {
+  return ["\u0007", "\u200b", "\u202e"].some((it) => text.includes(it));
 }
 
 /** Elements and attributes that the console itself never makes. */
@@ -142,7 +231,7 @@ async function strangers({ page }: ConsolePage): Promise<readonly string[]> {
   })()`)) as string[];
 }
 
-const ACTIONS = /^(?:replay|discard|edit|pause|resume|limit|retry|skip|run|cancel|make a plan|plan)\b/i;
+const ACTIONS = /^(?:replay|discard|edit|forget|pause|resume|limit|retry|skip|run|cancel|make a plan|plan)\b/i;
 
 /** Enabled buttons that would change something. */
 async function offered({ page }: ConsolePage): Promise<readonly string[]> {

@@ -1,25 +1,30 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../servers/free-port.ts";
 import type { PostgresServer } from "../servers/postgres.ts";
 import { type ServiceProcess, startService } from "./service-process.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** A receiver in this process that can change its mind. */
-interface Judge extends AsyncDisposable {
+export interface Judge extends AsyncDisposable {
   readonly origin: string;
   /** In the order of arrival: what was taken. */
   readonly taken: { readonly key: string; readonly number: number }[];
   /** What it answers with when it refuses; null when it takes everything. */
   refusal: string | null;
+  /** How long it thinks about each. */
+  delayMs: number;
 }
 
-async function startJudge(): Promise<Judge> {
-  const judge = { taken: [] as { key: string; number: number }[], refusal: null as string | null };
+export async function startJudge(): Promise<Judge> {
+  const judge = { taken: [] as { key: string; number: number }[], refusal: null as string | null, delayMs: 0 };
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    // why: a receiver that takes its time is what is tested
+    if (judge.delayMs > 0) await sleep(judge.delayMs);
     if (judge.refusal !== null) {
       response.writeHead(422).end(judge.refusal);
       return;
@@ -70,25 +75,30 @@ export const API_TOKENS = [
 
 let stages = 0;
 
+const schemaOf = (table: string) => table.split(".")[0] ?? "";
+
+const tableSql = (table: string, role: string) => `create schema ${schemaOf(table)};
+  create table ${table} (id text primary key, aggregate_id text, event_type text not null, payload text not null,
+    headers jsonb, correlation_id text, created_at timestamptz not null default clock_timestamp(),
+    position bigint generated always as identity, published boolean not null default false);
+  create index on ${table} (position) where not published;
+  grant usage on schema ${schemaOf(table)} to ${role};
+  grant select, update on ${table} to ${role}`;
+
 export async function consoleStage(
   server: PostgresServer,
   settings: Readonly<Record<string, string>> = {},
+  tables: readonly string[] = [TABLE],
 ): Promise<ConsoleStage> {
   stages += 1;
   const stage = await openStage(server, { database: `console_${process.pid}_${stages}`, tables: [] });
-  await stage.sql(`create schema shop;
-    create table ${TABLE} (id text primary key, aggregate_id text, event_type text not null, payload text not null,
-      headers jsonb, correlation_id text, created_at timestamptz not null default clock_timestamp(),
-      position bigint generated always as identity, published boolean not null default false);
-    create index on ${TABLE} (position) where not published;
-    grant usage on schema shop to ${stage.role};
-    grant select, update on ${TABLE} to ${stage.role}`);
+  for (const table of tables) await stage.sql(tableSql(table, stage.role));
   const judge = await startJudge();
   const port = await freePort();
   const env = {
     DATABASE_URL: stage.relayUrl,
-    OUTBOX_TABLE: TABLE,
-    OUTBOX_DESTINATION: judge.origin,
+    ...(tables.length === 1 ? { OUTBOX_TABLE: tables[0] ?? TABLE } : { OUTBOX_SCHEMAS: tables.map(schemaOf).join() }),
+    ...("OUTBOX_DESTINATIONS" in settings ? {} : { OUTBOX_DESTINATION: judge.origin }),
     POLL_INTERVAL_MS: "100",
     NO_COLOR: "1",
     PORT: String(port),

@@ -13,6 +13,14 @@ import { serverOfFile } from "./service-stage.ts";
 
 const KEYS = 1_000;
 
+/** Nobody sees the notifications of a browser without a window: they are noted instead. */
+const NOTED = `globalThis.noted = [];
+globalThis.Notification = class {
+  static permission = "default";
+  static async requestPermission() { return (this.permission = "granted"); }
+  constructor(title, { body }) { noted.push([title, body]); }
+};`;
+
 const server = serverOfFile();
 
 describe("work done in the console, in a real browser", () => {
@@ -54,7 +62,7 @@ describe("work done in the console, in a real browser", () => {
     const { page } = it;
     await page.getByRole("button", { name: "Plan to replay all" }).click();
     await page.getByRole("dialog").getByLabel("Reason").fill("they have their tenant now");
-    await page.getByRole("button", { name: "Write the plan" }).click();
+    await page.getByRole("button", { name: "Create the plan" }).click();
     await page.getByRole("button", { name: "Run the plan" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
     await page.locator("h1 .badge", { hasText: "done" }).waitFor({ timeout: 60_000 });
@@ -97,11 +105,30 @@ describe("work done in the console, in a real browser", () => {
     );
   });
 
+  test("F3: a browser that asks for it is notified of new dead letters, without a word of an event", async () => {
+    await using it = await signIn(browser, stage.address, TOKENS.viewer);
+    const { page } = it;
+    await it.context.addInitScript(NOTED);
+    await page.reload();
+    await it.settled();
+    await page.getByRole("button", { name: "Notify me of worse health and new dead letters in this browser" }).click();
+    await page.getByText("While a tab of the console is open").waitFor();
+    await stage.sql(`insert into shop.outbox (id, aggregate_id, event_type, payload)
+      values ('untold', 'untold', 'order.placed', '{}')`);
+    await until("it is told", async () => Number(await page.evaluate("noted.length")) > 0, 60_000);
+    const noted = (await page.evaluate("noted")) as readonly (readonly [title: string, body: string])[];
+    assert.match(noted[0]?.[1] ?? "", /1 new dead letter$/);
+    assert.doesNotMatch(JSON.stringify(noted), /untold|tenant/);
+    await page.getByRole("button", { name: "Turn off notifications in this browser" }).click();
+    await page.getByText("Notifications are off in this browser.").waitFor();
+    assert.deepEqual(it.complaints, []);
+  });
+
   test("G4: a token that is taken away ends the session: the console asks for another one", async () => {
     await using it = await signIn(browser, stage.address, TOKENS.viewer, "#/events");
     await writeFile(tokens, API_TOKENS.split(",").slice(1).join());
     stage.service.kill("SIGHUP");
-    await stage.service.logged("the reload", ({ message }) => /were read again/.test(String(message)));
+    await stage.service.logged("the reload", ({ message }) => /settings applied/.test(String(message)));
     await it.page.getByRole("link", { name: "Keys" }).click();
     await it.page.getByLabel("Token").waitFor();
     assert.equal(await it.page.locator("main#main").count(), 0, "nothing of before is left");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { pausePipelines } from "../../src/operations/pause.ts";
+import { pausePipelines } from "../../src/operations/pipelines/pause.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
 import { memoryPublisher } from "../../src/publishers/memory/memory-publisher.ts";
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts";

@@ -85,7 +85,7 @@ describe("outbox-relay run to an HTTP receiver", { concurrency: 2 }, () => {
     const { code, stderr } = await once(it, `${receiver.origin}/to/{header:tenant}/{key}?type={type}`);
     assert.equal(code, 5, stderr);
     assert.equal(arrivedAt("/to/t%201/a%2Fb?type=order.placed").length, 1);
-    assert.match(await failureOf(it), /the address needs \{header:tenant\}, and the event has none/);
+    assert.match(await failureOf(it), /the address needs \{header:tenant\}, but the event has no such value/);
   });
 
   test("A20: an event cannot name a private host, unless it is allowed", async () => {
@@ -113,7 +113,7 @@ describe("outbox-relay run to an HTTP receiver", { concurrency: 2 }, () => {
       arrivedAt("/refusing").map(({ headers }) => headers["partition-key"]),
       ["good"],
     );
-    assert.match(await failureOf(it), /answered 422 Unprocessable Entity: it refuses this event/);
+    assert.match(await failureOf(it), /answered 422 Unprocessable Entity: the receiver rejects this event/);
   });
 
   for (const [what, manner, said] of [
@@ -123,7 +123,11 @@ describe("outbox-relay run to an HTTP receiver", { concurrency: 2 }, () => {
       /answered 302 Found to https:\/\/elsewhere\.example;/,
     ],
     ["a wrong token", "status:401", /answered 401 Unauthorized: check the address, and the token/],
-    ["a receiver that is too busy", "after:429:3600", /answered 429 Too Many Requests: it wants fewer requests/],
+    [
+      "a receiver that is too busy",
+      "after:429:3600",
+      /answered 429 Too Many Requests: the receiver limits the request rate/,
+    ],
   ] as const) {
     test(`G2: ${what}: the event waits, no attempt is spent, exit 1`, async () => {
       await using it = await stage();
@@ -153,9 +157,9 @@ describe("outbox-relay run to an HTTP receiver", { concurrency: 2 }, () => {
     await using it = await stage();
     await insert(it, "key-1");
     const refused = await once(it, `http://127.0.0.1:${await freePort()}/`);
-    assert.deepEqual([refused.code, /nobody listens there/.test(refused.stdout + refused.stderr)], [1, true]);
+    assert.deepEqual([refused.code, /nothing listens there/.test(refused.stdout + refused.stderr)], [1, true]);
     const unknown = await once(it, "http://receiver.invalid/");
-    assert.deepEqual([unknown.code, /its name/.test(unknown.stdout + unknown.stderr)], [1, true]);
+    assert.deepEqual([unknown.code, /the host name is unknown/.test(unknown.stdout + unknown.stderr)], [1, true]);
   });
 
   test("G2 A4: a receiver that accepts and hangs is exit 1; what it took may be sent again", async () => {

@@ -96,7 +96,7 @@ describe("outbox-relay run to RabbitMQ", { concurrency: 2 }, () => {
       [good.id],
     );
     const [first, second, ...more] = await reasonsOf(it);
-    assert.match(first ?? "", /header CC means more routing keys/);
+    assert.match(first ?? "", /header CC contains additional routing keys/);
     assert.match(second ?? "", /routing key has 266 bytes, 255 are allowed/);
     assert.deepEqual(more, []);
     assert.match(stderr + stdout, /no queue for the routing key \\?"nobody\.listens/);
@@ -111,7 +111,7 @@ describe("outbox-relay run to RabbitMQ", { concurrency: 2 }, () => {
     assert.equal(code, 5, stderr);
     const types = new Set((await takeAll(rabbit.url, "large")).map(({ properties }) => properties.type));
     assert.deepEqual([...types].sort(), ["order.a", "order.b", "order.c", "order.d", "order.e"]);
-    assert.match((await reasonsOf(it)).join(), /RabbitMQ takes 20000 \(max_message_size\)/);
+    assert.match((await reasonsOf(it)).join(), /RabbitMQ allows 20000 \(max_message_size\)/);
   });
 
   test("G2 an exchange, user or virtual host that is not there is exit 1, and the text says what to do", async () => {
@@ -120,7 +120,7 @@ describe("outbox-relay run to RabbitMQ", { concurrency: 2 }, () => {
     const login = (address: string) => `amqp://${address.replace("@", `@127.0.0.1:${rabbit.port}/`)}`;
     const cases = [
       [`${rabbit.url}/?exchange=absent`, /exchange \\?"absent\\?" does not exist .* declare=true/],
-      [login("guest:wrong-secret@?exchange=x"), /user \\?"guest\\?" or the password is refused/],
+      [login("guest:wrong-secret@?exchange=x"), /user \\?"guest\\?" or the password is wrong/],
       [login("guest:guest@nowhere?exchange=x"), /virtual host \\?"nowhere\\?" does not exist/],
     ] as const;
     for (const [destination, expected] of cases) {
@@ -129,6 +129,14 @@ describe("outbox-relay run to RabbitMQ", { concurrency: 2 }, () => {
       assert.doesNotMatch(stderr + stdout, /wrong-secret/);
       assert.equal(code, 1, stderr);
     }
+    // The doctor says the same of all three at once.
+    const urls = Object.fromEntries(cases.map(([url], at) => [`at${at}`, { url }]));
+    const routes = Object.keys(urls).map((destination) => ({ types: [`${destination}.*`], destination }));
+    const env = { OUTBOX_DESTINATIONS: JSON.stringify(urls), OUTBOX_ROUTES: JSON.stringify(routes) };
+    const doctor = await runCommand(["doctor"], { DATABASE_URL: it.relayUrl, OUTBOX_SCHEMAS: "orders", ...env });
+    // One of the passwords is the name of the user too.
+    for (const [, expected] of cases) assert.match(doctor.stdout.replaceAll("[redacted]", "guest"), expected);
+    assert.deepEqual([doctor.code, /wrong-secret/.test(doctor.stdout)], [3, false], doctor.stderr);
     const none = await runOnce(it, `${rabbit.url}/`);
     assert.deepEqual([none.code, /names no exchange: add \?exchange=NAME/.test(none.stderr)], [2, true], none.stderr);
   });
@@ -136,7 +144,11 @@ describe("outbox-relay run to RabbitMQ", { concurrency: 2 }, () => {
   test("C3 with declare=true exchange and quorum queue are made, and the first event arrives", async () => {
     await using it = await stage();
     const row = await insert(it, "order.placed");
-    const { code, stderr } = await runOnce(it, `${rabbit.url}/?exchange=made&declare=true&queue=made-queue`);
+    const address = `${rabbit.url}/?exchange=made&declare=true&queue=made-queue`;
+    const env = { DATABASE_URL: it.relayUrl, OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: address };
+    // What the first publish makes is not missing, and the doctor leaves it to the publish.
+    assert.doesNotMatch((await runCommand(["doctor"], env)).stdout, /destination/);
+    const { code, stderr } = await runOnce(it, address);
     assert.equal(code, 0, stderr);
     const [message] = await takeAll(rabbit.url, "made-queue");
     assert.equal(message?.properties.messageId, row.id);

@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createScratch, markedProcesses, type Scratch } from "../servers/scratch.ts";
 import { until } from "../servers/until.ts";
+import { OF_THE_RUN } from "./service-process.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -52,7 +53,7 @@ export function startDev(
 ): DevProcess {
   const scratch = createScratch("dev-test", "disk");
   const startedMs = performance.now();
-  const { HOME = "/root", NODE_V8_COVERAGE } = process.env;
+  const { HOME = "/root" } = process.env;
   const child = spawn(process.execPath, [...startScript(), ...args], {
     cwd: root,
     env: {
@@ -60,7 +61,7 @@ export function startDev(
       HOME,
       PORT: String(port),
       TMPDIR: scratch.path,
-      ...(NODE_V8_COVERAGE === undefined ? {} : { NODE_V8_COVERAGE }),
+      ...OF_THE_RUN,
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],

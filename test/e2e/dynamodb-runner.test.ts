@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type DynamoDbLink, dynamoDbLink } from "../../src/dynamodb/dynamodb-link.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "../../src/dynamodb-outbox.ts";
-import { CheckpointTable, createCheckpointTable } from "../../src/lambda/local/checkpoints.ts";
+import { CheckpointTable, createCheckpointTable } from "../../src/dynamodb-runner/checkpoints.ts";
 import { DYNAMODB_ENVIRONMENT, type DynamoDb, startDynamoDb } from "../servers/dynamodb.ts";
 import { writeRelays } from "../servers/dynamodb-relays.ts";
 import { freePort } from "../servers/free-port.ts";
@@ -179,7 +179,7 @@ test("G2 D2: what is wrong with the settings is told at once, and a table that i
   const { outbox, run, start } = await stage("later");
   const wrong = await runCommand(["dynamodb", "run"], { DYNAMODB_ENDPOINT: "localhost:8000", PORT: "1" }, "/");
   assert.equal(wrong.code, 2);
-  assert.match(wrong.stderr, /intent relays are missing.*\n.*DYNAMODB_ENDPOINT is no address/s);
+  assert.match(wrong.stderr, /No intent relays found.*\n.*DYNAMODB_ENDPOINT is not a URL/s);
   const usage = await run("dlq", "replay");
   assert.deepEqual([usage.code, usage.stderr.includes("ids, --type or --all")], [2, true]);
   await using service = start("--only", "NotifyUser");
@@ -204,29 +204,29 @@ test("D2 B4: on the real table a lease is taken by one of two, and whoever lost 
     CheckpointTable,
     CheckpointTable,
   ];
-  const none = { place: null, isDone: false, lost: null, owner: null, fence: 0, beat: 0 };
+  const none = { position: null, isDone: false, lost: null, owner: null, fence: 0, beat: 0 };
   const fresh = { relay: "outbox/A", shard: "s", stream: "arn", ...none };
   const taken = await Promise.all([one.take(fresh), two.take(fresh)]);
   assert.equal(taken.filter((grant) => grant !== null).length, 1, "one of two");
   const [winner, loser, grant] = taken[0] === null ? [two, one, taken[1]] : [one, two, taken[0]];
   assert.ok(grant);
-  assert.equal(await winner.save(grant, { place: "5" }), true);
+  assert.equal(await winner.save(grant, { position: "5" }), true);
   const [seen] = await loser.ofRelay("outbox/A");
-  assert.deepEqual([seen?.place, seen?.fence, seen?.beat], ["5", 1, 1]);
+  assert.deepEqual([seen?.position, seen?.fence, seen?.beat], ["5", 1, 1]);
   assert.equal(await winner.renew(grant), true);
   assert.equal(await loser.take(seen!), null, "it gave a sign of life meanwhile");
   const [later] = await loser.ofRelay("outbox/A");
   const next = await loser.take(later!);
   assert.equal(next?.fence, 2);
-  assert.deepEqual([await winner.save(grant, { place: "9" }), await winner.renew(grant)], [false, false]);
+  assert.deepEqual([await winner.save(grant, { position: "9" }), await winner.renew(grant)], [false, false]);
   await winner.release(grant);
   await loser.save(next!, { isDone: true, lost: "why" });
   const [row] = await winner.ofRelay("outbox/A");
-  assert.deepEqual([row?.place, row?.isDone, row?.lost, row?.owner !== null], ["5", true, "why", true]);
+  assert.deepEqual([row?.position, row?.isDone, row?.lost, row?.owner !== null], ["5", true, "why", true]);
   await winner.reset(row!);
   const [again] = await winner.ofRelay("outbox/A");
   assert.deepEqual(
-    [again?.place, again?.isDone, again?.lost, again?.owner, again?.fence],
+    [again?.position, again?.isDone, again?.lost, again?.owner, again?.fence],
     [null, false, null, null, 3],
   );
   await winner.remove(again!);

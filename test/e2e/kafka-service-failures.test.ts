@@ -125,7 +125,7 @@ describe("outbox-relay run and events that Kafka does not take", { concurrency: 
     const unknown = await it.insert(eventsOf("waiting.unknown", 5));
     const first = await it.once();
     assert.equal(first.code, 5, first.stderr);
-    assert.match(first.stderr, /^5 events delivered; what goes to waiting\.unknown waits for the topic$/m);
+    assert.match(first.stderr, /^5 events delivered; events for waiting\.unknown wait for the topic$/m);
     await using running = await it.run();
     const problems = await problemsOnce(running, /^kafka topic waiting\.unknown: .*does not exist: create it/);
     assert.equal(problems.length, 1, "nothing else is wrong");

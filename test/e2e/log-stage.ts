@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ListedLog } from "../../src/operations/log-list.ts";
+import type { ListedLog } from "../../src/operations/logs/log-list.ts";
 import { type Ended, runCommand } from "./service-process.ts";
 import type { Stage } from "./stage.ts";
 

@@ -52,7 +52,7 @@ const OTHERS: readonly unknown[] = [
 /** Each field of each operation in turn with each of these, the others as they should be; of `ids` for what is an id. */
 export function* nastyRequests(document: OpenApiDocument, ids: readonly string[]): Generator<NastyRequest> {
   for (const [path, operations] of Object.entries(document.paths)) {
-    for (const [method, { parameters, requestBody }] of Object.entries(operations)) {
+    for (const [method, { parameters = [], requestBody }] of Object.entries(operations)) {
       const names = parameters.map(({ name }) => name);
       const inPath = new Set(parameters.filter((it) => it.in === "path").map(({ name }) => name));
       const schema =

@@ -7,7 +7,7 @@ type Ajv = { addSchema(schema: object, key: string): unknown; compile(schema: ob
 
 interface Operation {
   readonly operationId: string;
-  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: object }[];
+  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: object }[];
   readonly requestBody?: { readonly content: { readonly "application/json": { readonly schema: object } } };
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Json }>>;
 }
@@ -40,7 +40,7 @@ export function requireValid(document: OpenApiDocument): void {
   const ids = new Set<string>();
   for (const [path, operations] of Object.entries(document.paths)) {
     assert.match(path, /^\//);
-    for (const { operationId, parameters, responses } of Object.values(operations)) {
+    for (const { operationId, parameters = [], responses } of Object.values(operations)) {
       assert.ok(!ids.has(operationId), `${operationId} is given out twice`);
       ids.add(operationId);
       const inPath = parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name);

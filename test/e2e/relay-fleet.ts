@@ -7,6 +7,7 @@ import type { Limits, Timing } from "../../src/core/limits.ts";
 import type { ExponentialOptions } from "../../src/core/retry-policy.ts";
 import type { TechnicalEventName } from "../../src/ports/technical-events.ts";
 import type { TableName } from "../../src/postgres/identifiers.ts";
+import { programPath } from "../servers/program-path.ts";
 import { createScratch, isStopped, type Scratch } from "../servers/scratch.ts";
 import { until } from "../servers/until.ts";
 
@@ -56,7 +57,7 @@ export interface RelayFleet extends AsyncDisposable {
   told(name: ToldEvent["name"]): ToldEvent[];
 }
 
-const RELAY_PROCESS = join(import.meta.dirname, "relay-process.ts");
+const RELAY_PROCESS = programPath(join(import.meta.dirname, "relay-process.ts"));
 
 export function createFleet(options: FleetOptions): RelayFleet {
   const scratch = createScratch("relays", "memory");

@@ -27,17 +27,24 @@ export interface Buried {
   readonly key?: string;
   readonly headers?: string;
   readonly followers?: number;
+  /** Of the pipelines that end like that; of all by default. */
+  readonly destination?: string;
+  /** SQL over `m.id`, the event's. */
+  readonly reason?: string;
 }
 
 let stages = 0;
 
-export async function replayStage(server: PostgresServer, destination: string): Promise<ReplayStage> {
+export async function replayStage(
+  server: PostgresServer,
+  destination: string | Readonly<Record<string, string>>,
+): Promise<ReplayStage> {
   stages += 1;
   const stage = await openStage(server, { database: `replays_${process.pid}_${stages}`, tables: [ORDERS] });
   const env = {
     DATABASE_URL: stage.relayUrl,
     OUTBOX_SCHEMAS: "orders",
-    OUTBOX_DESTINATION: destination,
+    ...(typeof destination === "string" ? { OUTBOX_DESTINATION: destination } : destination),
     POLL_INTERVAL_MS: "100",
     LEASE_TIMEOUT: "3s",
     NO_COLOR: "1",
@@ -63,8 +70,10 @@ export async function replayStage(server: PostgresServer, destination: string): 
 
 async function bury(
   { sql }: Stage,
-  { count, followers = 0, headers = "{}", key = "'k' || n", type = "order.placed" }: Buried,
+  { count, destination = "", followers = 0, headers = "{}", key = "'k' || n", type = "order.placed", ...many }: Buried,
 ) {
+  const { reason = `'Answered 422: "' || m.id || '"'` } = many;
+  const from = `made m, outbox_relay.pipelines p where p.name like '%${destination}'`;
   await sql(`begin;
     create temp table made on commit drop as
       select n, gen_random_uuid() as id, ${key} as key, clock_timestamp() as at from generate_series(1, ${count}) n;
@@ -75,10 +84,10 @@ async function bury(
       from made, generate_series(1, ${followers}) s order by n, s;
     insert into outbox_relay.holds (pipeline, lane, event_id, event_key, state, parks, attempts, reason)
       select p.name, mod(hashtextextended(coalesce(key, m.id::text) collate "C", 0) & 9223372036854775807, p.lanes),
-        m.id, key, 'dead', key is not null, 1, 'Answered 422: "' || m.id || '"' from made m, outbox_relay.pipelines p;
+        m.id, key, 'dead', key is not null, 1, ${reason} from ${from};
     insert into outbox_relay.failed_events (pipeline, original_event_id, source_schema, source_table, event_type, event_key,
         payload, headers, event_created_at, failure_reason, first_failed_at)
-      select p.name, m.id, 'orders', 'outbox', '${type}', key, '{}', '${headers}', at, 'Answered 422: "' || m.id || '"', at
-      from made m, outbox_relay.pipelines p;
+      select p.name, m.id, 'orders', 'outbox', '${type}', key, '{}', '${headers}', at, ${reason}, at
+      from ${from};
     commit`);
 }

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { describe, test } from "node:test";
-import type { ChangeReport } from "../../src/operations/dead-letter-change.ts";
-import type { DeadLetterGroup } from "../../src/operations/dead-letter-groups.ts";
-import type { ShownDeadLetter } from "../../src/operations/dead-letter-list.ts";
-import type { EventPage } from "../../src/operations/event-list.ts";
-import type { ShownEvent } from "../../src/operations/event-show.ts";
-import type { ReplayPlan } from "../../src/operations/replay-plan.ts";
-import type { Status } from "../../src/operations/status.ts";
+import type { ChangeReport } from "../../src/operations/dead-letters/dead-letter-change.ts";
+import type { DeadLetterGroup } from "../../src/operations/dead-letters/dead-letter-groups.ts";
+import type { ShownDeadLetter } from "../../src/operations/dead-letters/dead-letter-list.ts";
+import type { EventPage } from "../../src/operations/events/event-list.ts";
+import type { ShownEvent } from "../../src/operations/events/event-show.ts";
+import type { Status } from "../../src/operations/pipelines/status.ts";
+import type { FrozenPlan } from "../../src/operations/replay/frozen-plan.ts";
+import type { ReplayPlan } from "../../src/operations/replay/replay-plan.ts";
 import { freePort } from "../servers/free-port.ts";
 import { until } from "../servers/until.ts";
 import { type DeadLetterStage, deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
@@ -24,6 +25,7 @@ const PIPELINE = "orders.outbox->stdout";
 
 type Letters = { readonly deadLetters: readonly ShownDeadLetter[] };
 type Change = { readonly plan: ReplayPlan; readonly report: ChangeReport | null };
+type Started = { readonly replay: FrozenPlan; readonly unknown: readonly string[] };
 
 interface Api {
   readonly running: ServiceProcess;
@@ -83,26 +85,33 @@ describe("the HTTP API", { concurrency: 3 }, () => {
     await using it = await deadLetterStage(server());
     const { running, ask } = await startApi(it);
     await using _ = running;
-    const replay = (body: object) => ask<Change>("POST", "/api/v1/dead-letters/replay", { body });
-    const discard = (body: object) => ask<Change>("POST", "/api/v1/dead-letters/discard", { body });
-    const { a1 } = await it.write(FLAG, "a1! a2 b1! b2");
-    await untilDead(it, 2);
+    const replay = (body: object) => ask<Change & Started>("POST", "/api/v1/dead-letters/replay", { body });
+    const discard = (body: object) => ask<Change & Started>("POST", "/api/v1/dead-letters/discard", { body });
+    const { a1, c1, d1 } = await it.write(FLAG, "a1! a2 b1! b2 c1! d1!");
+    await untilDead(it, 4);
     assert.equal((await replay({})).status, 400, "nothing says which");
     assert.equal((await replay({ all: true, typ: "order.*" })).status, 400, "a name that nobody knows");
     assert.equal((await discard({ ids: [a1] })).status, 400, "without a reason");
     assert.equal((await replay({ ids: ["nobody"] })).status, 404);
     const dry = (await replay({ all: true, dryRun: true })).body;
-    assert.deepEqual([dry.plan.count, dry.plan.keys, dry.plan.parking, dry.report], [2, 2, 2, null]);
-    await untilDead(it, 2);
-    await it.mend(FLAG, a1!);
-    const replayed = (await replay({ ids: [a1, "nobody"], by: "anna" })).body;
-    assert.deepEqual([replayed.report?.done, replayed.report?.unknown], [1, ["nobody"]]);
-    assert.equal((await discard({ key: "b", reason: "a test" })).body.report?.done, 1);
-    await until("in order, without b1", () => deliveredBy(running).split(" ").sort().join(" ") === "a1 a2 b2");
+    assert.deepEqual([dry.plan.count, dry.plan.keys, dry.plan.parking, dry.report], [4, 4, 4, null]);
+    await untilDead(it, 4);
+    for (const id of [a1!, c1!, d1!]) await it.mend(FLAG, id);
+    const replayed = await replay({ ids: [a1], by: "anna" });
+    assert.deepEqual([replayed.status, replayed.body.report?.done], [200, 1], "one event goes at once");
+    const several = await replay({ ids: [c1, d1, "nobody"], by: "anna" });
+    assert.deepEqual(
+      [several.status, several.body.replay.count, several.body.replay.state, several.body.unknown],
+      [202, 2, "running", ["nobody"]],
+      "more than one goes by a plan",
+    );
+    const discarded = await discard({ key: "b", reason: "a test" });
+    assert.deepEqual([discarded.status, discarded.body.replay.state], [202, "running"], "a filter goes by a plan");
+    await until("in order, without b1", () => deliveredBy(running).split(" ").sort().join(" ") === "a1 a2 b2 c1 d1");
     assert.ok(deliveredBy(running).indexOf("a1") < deliveredBy(running).indexOf("a2"));
     const { deadLetters } = (await ask<Letters>("GET", "/api/v1/dead-letters", { query: { resolved: "true" } })).body;
     const told = deadLetters.map(({ resolution }) => `${resolution?.how} by ${resolution?.by}`);
-    assert.deepEqual(told.sort(), ["discarded by api", "replayed by anna"]);
+    assert.deepEqual(told.sort(), ["discarded by api", ...Array<string>(3).fill("replayed by anna")]);
   });
 
   test("G4: a pipeline is paused and resumed over HTTP", async () => {
@@ -155,7 +164,7 @@ describe("the HTTP API", { concurrency: 3 }, () => {
     const { running, address } = await startApi(it);
     await using _ = running;
     await running.logged("that it is open", ({ message }) =>
-      /open to this user on this machine alone/.test(String(message)),
+      /open only to this user on this machine/.test(String(message)),
     );
     const statusOf = async (method: string, path: string, headers: Record<string, string>) => {
       const asking = request(`${address}${path}`, {
@@ -172,7 +181,7 @@ describe("the HTTP API", { concurrency: 3 }, () => {
     assert.equal(await statusOf("GET", "/api/v1/pipelines", {}), 200);
     assert.equal(await statusOf("GET", "/api/v1/pipelines", { host: "evil.example" }), 403);
     assert.equal(await statusOf("GET", "/health", { host: "evil.example" }), 200);
-    assert.equal(await statusOf("POST", replay, {}), 200);
+    assert.equal(await statusOf("POST", replay, {}), 404, "there is nothing to replay");
     assert.equal(await statusOf("POST", replay, { origin: "https://evil.example" }), 403);
     assert.equal(await statusOf("POST", replay, { "sec-fetch-site": "cross-site" }), 403);
     assert.equal(await statusOf("POST", replay, { "content-type": "text/plain" }), 415);

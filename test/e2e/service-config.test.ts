@@ -88,14 +88,14 @@ export default { database: { url: process.env.DB }, sources: { schemas }, destin
     };
     await refused(`${YAML}retry: { maxAttempts: [`, /outbox-relay\.config\.yaml:7 cannot be read/);
     await refused(`${YAML}retry: { maxAtempts: 3 }\n`, /did you mean retry\.maxAttempts\?/);
-    await refused(YAML.replace('"stdout:"', "kafka://127.0.0.1:1"), /standard output.*restart for that/);
+    await refused(YAML.replace('"stdout:"', "kafka://127.0.0.1:1"), /standard output.*restart the relay/);
     await insert(it);
     await until("the old settings still deliver", () => eventsIn(running.stdout()) === 1);
     const next = `${YAML}http: { host: 127.0.0.2 }\nmessages: { topic: "new.{type}" }\nhttp2: 1\n`;
-    await refused(next, /http2 in outbox-relay\.config\.yaml:9 is no setting/);
+    await refused(next, /http2 in outbox-relay\.config\.yaml:9 is not a setting/);
     folder.write("outbox-relay.config.yaml", next.replace("http2: 1\n", ""));
     running.kill("SIGHUP");
-    const told = await running.logged("what changed", ({ message }) => /were read again/.test(String(message)));
+    const told = await running.logged("what changed", ({ message }) => /settings applied/.test(String(message)));
     assert.deepEqual(told.changed, ["TOPIC_TEMPLATE"]);
     const kept = await running.logged("what stays", ({ message }) => /need a restart/.test(String(message)));
     assert.deepEqual([kept.level, kept.kept], ["warn", ["HOST"]]);
@@ -109,7 +109,7 @@ export default { database: { url: process.env.DB }, sources: { schemas }, destin
     running.kill("SIGTERM");
     const { code, stdout, stderr } = await running.ended;
     assert.equal(code, 0);
-    assert.doesNotMatch(stderr, /stopping: what is in flight/, "that line is below the new level");
+    assert.doesNotMatch(stderr, /stopping: finishing events/, "that line is below the new level");
     assert.doesNotMatch(stdout + stderr, /:secret@/);
   });
 });
@@ -135,7 +135,7 @@ describe("outbox-relay config", { concurrency: 2 }, () => {
     assert.deepEqual([lanes?.value, lanes?.origin.kind], [4, "default"]);
     assert.doesNotMatch(text.stdout + text.stderr + json.stdout + json.stderr, /canary/);
     const valid = await runCommand(["config", "validate"], env, folder.path);
-    assert.deepEqual([valid.code, valid.stdout], [0, "the settings can be used (outbox-relay.config.yaml)\n"]);
+    assert.deepEqual([valid.code, valid.stdout], [0, "the settings are valid (outbox-relay.config.yaml)\n"]);
     const invalid = await runCommand(["config", "validate"], { ...env, PORT: "x", LANES: "0" }, folder.path);
     assert.equal(invalid.code, 2);
     assert.match(invalid.stderr, /PORT is "x".*\n.*LANES is "0"/);
@@ -151,19 +151,19 @@ describe("outbox-relay config", { concurrency: 2 }, () => {
     using folder = folderWith();
     const first = await runCommand(["init"], {}, folder.path);
     assert.equal(first.code, 0, first.stderr);
-    assert.match(first.stdout, /^outbox-relay\.config\.yaml is written[\s\S]*outbox-relay migrate up/);
+    assert.match(first.stdout, /^Created outbox-relay\.config\.yaml[\s\S]*outbox-relay migrate up/);
     assert.equal((await runCommand(["config", "validate"], {}, folder.path)).code, 0);
     folder.write("outbox-relay.config.yaml", "mine");
     const second = await runCommand(["init"], {}, folder.path);
     assert.equal(second.code, 2);
-    assert.match(second.stderr, /is here already: `outbox-relay init --force` overwrites it/);
+    assert.match(second.stderr, /already exists: `outbox-relay init --force` overwrites it/);
     assert.match(
       (await runCommand(["init", "--format", "json"], {}, folder.path)).stderr,
-      /only one config file is read/,
+      /reads only one config file/,
     );
     assert.equal(readFileSync(join(folder.path, "outbox-relay.config.yaml"), "utf8"), "mine");
     assert.equal((await runCommand(["init", "--force"], {}, folder.path)).code, 0);
-    assert.match(readFileSync(join(folder.path, "outbox-relay.config.yaml"), "utf8"), /^# The settings/);
+    assert.match(readFileSync(join(folder.path, "outbox-relay.config.yaml"), "utf8"), /^# Settings of outbox-relay/);
   });
 });
 
@@ -182,17 +182,17 @@ test("A14 G2 G6: every bad input ends with code 2 and a line that names it, and 
   const base = { DATABASE_URL: it.relayUrl, OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: "stdout:", DB: it.relayUrl };
   const run = ["run"];
   const cases: [string[], Record<string, string>, RegExp][] = [
-    [run, { OUTBOX_SCHEMAS: "" }, /OUTBOX_SCHEMAS is "": write at least one item/],
-    [run, { PORT: String(port) }, /PORT \d+ on 127\.0\.0\.1 is in use: set PORT to a free one/],
+    [run, { OUTBOX_SCHEMAS: "" }, /OUTBOX_SCHEMAS is "": write one or more items/],
+    [run, { PORT: String(port) }, /PORT \d+ on 127\.0\.0\.1 is in use: set PORT to a free port/],
     [[...run, "--config", "half.yaml"], {}, /half\.yaml:\d+ cannot be read/],
     [[...run, "--config", "nowhere.yaml"], {}, /nowhere\.yaml cannot be read: ENOENT/],
-    [[...run, "--config", "empty.json"], {}, /empty\.json is empty: write settings into it/],
-    [[...run, "--config", "typo.yaml"], {}, /htpp in typo\.yaml:7 is no setting: did you mean http\?/],
-    [run, { OUTBOX_SCHEMA: "orders" }, /OUTBOX_SCHEMA is no setting: did you mean OUTBOX_SCHEMAS\?/],
+    [[...run, "--config", "empty.json"], {}, /empty\.json is empty: add settings/],
+    [[...run, "--config", "typo.yaml"], {}, /htpp in typo\.yaml:7 is not a setting: did you mean http\?/],
+    [run, { OUTBOX_SCHEMA: "orders" }, /OUTBOX_SCHEMA is not a setting: did you mean OUTBOX_SCHEMAS\?/],
     [run, { KAFKA_SSL: "flase" }, /KAFKA_SSL is "flase": write true, false.*did you mean false\?/],
     [run, { MAX_RETRIES: "3", RETRY_MAX_ATTEMPTS: "4" }, /MAX_RETRIES and RETRY_MAX_ATTEMPTS .*differ: keep one/],
-    [[...run, "--set", "PORT=1", "--set", "PORT=2"], {}, /--set PORT is there twice with different values/],
-    [run, { DATABASE_URL: "postgres://:pw@h/d" }, /a password and nobody it belongs to: set PGUSER/],
+    [[...run, "--set", "PORT=1", "--set", "PORT=2"], {}, /--set PORT is set twice with different values/],
+    [run, { DATABASE_URL: "postgres://:pw@h/d" }, /a password but no user: set PGUSER/],
     [["rnu"], {}, /unknown command 'rnu'[\s\S]*Did you mean run\?/],
   ];
   try {

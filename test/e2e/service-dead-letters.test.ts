@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { discardDeadLetters } from "../../src/operations/dead-letter-discard.ts";
-import type { EventFilter } from "../../src/operations/event-filter.ts";
-import { type EventPage, listEvents } from "../../src/operations/event-list.ts";
-import { replay } from "../../src/operations/replay.ts";
-import type { Status } from "../../src/operations/status.ts";
+import { discardDeadLetters } from "../../src/operations/dead-letters/dead-letter-discard.ts";
+import type { EventFilter } from "../../src/operations/events/event-filter.ts";
+import { type EventPage, listEvents } from "../../src/operations/events/event-list.ts";
+import type { Status } from "../../src/operations/pipelines/status.ts";
+import { replayDeadLetter } from "../../src/operations/replay/replay.ts";
 import { type Database, openDatabase } from "../../src/postgres/pool.ts";
 import { until } from "../servers/until.ts";
 import { deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
@@ -28,7 +28,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     await until("the other key is delivered", () => deliveredBy(running) === "b1");
     await it.mend(FLAG, a1!);
     const replayed = await it.command("dlq", "replay", a1!, "--yes", "--reason", "it has its tenant now");
-    assert.deepEqual([replayed.code, replayed.stdout], [0, REPLAYED(1)], replayed.stderr);
+    assert.deepEqual([replayed.code, replayed.stdout], [0, REPLAYED_ONE], replayed.stderr);
     await until("all are delivered", () => deliveredBy(running) === "b1 a1 a2 a3", NOTICED_MS);
     const [letter] = await it.sql("select resolution, resolution_note, failure_count from outbox_relay.failed_events");
     assert.deepEqual(letter, { resolution: "replayed", resolution_note: "it has its tenant now", failure_count: 1 });
@@ -44,6 +44,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     await it.mend(OPEN, c1!);
     const replayed = await it.command("dlq", "replay", "--source", OPEN, "--yes");
     assert.deepEqual([replayed.code, replayed.stdout], [0, REPLAYED(1)], replayed.stderr);
+    assert.match(replayed.stderr, /^canary: one event of each .*\nby plan \S+\n$/m);
     await until("all are delivered", () => deliveredBy(running) === "d1 c1 c2 c3", NOTICED_MS);
     await until("all rows say so", async () => {
       const rows = await it.sql(
@@ -99,18 +100,23 @@ describe("dead letters", { concurrency: 3 }, () => {
     const dead = status.pipelines.map(({ deadLetters, source }) => `${source} ${deadLetters}`);
     assert.deepEqual(dead, ["billing.outbox_events 0", `${WORKER} 1`, `${FLAG} 1`, `${OPEN} 1`]);
     const first = await it.command("dlq", "replay", "--all", "--yes");
-    assert.deepEqual([first.code, first.stdout], [0, REPLAYED(3)], first.stderr);
-    assert.deepEqual(await resolutions(it), ["replayed", "replayed", "replayed"]);
+    assert.deepEqual([first.code, /no relay is running/.test(first.stderr)], [5, true], first.stderr);
+    await untilDead(it, 3);
     assert.equal((await it.command("run", "--once")).code, 5);
     await untilDead(it, 3);
     const again = await it.sql<{ failures: number; errors: number }>(
-      "select failure_count as failures, jsonb_array_length(errors) as errors from outbox_relay.failed_events",
+      "select failure_count as failures, jsonb_array_length(errors) as errors from outbox_relay.failed_events order by 2",
     );
-    assert.deepEqual(again, Array(3).fill({ failures: 1, errors: 2 }), "attempts anew, and all errors kept");
+    const untried = { failures: 1, errors: 1 };
+    assert.deepEqual(again, [untried, untried, { failures: 1, errors: 2 }], "the canary alone; all errors are kept");
+    const [plan] = await it.sql<{ state: string; stop_reason: string }>(
+      "select state, stop_reason from outbox_relay.replay_plans",
+    );
+    assert.deepEqual([plan?.state, /TOPIC_TEMPLATE/.test(plan?.stop_reason ?? "")], ["stopped", true]);
     await it.mend(FLAG, ids.a1!);
     await it.mend(OPEN, ids.c1!);
     await it.mend(WORKER, ids.w1!);
-    assert.equal((await it.command("dlq", "replay", "--all", "--yes")).code, 0);
+    assert.equal((await it.command("dlq", "replay", "--all", "--yes")).code, 5, "no relay is running");
     const last = await it.command("run", "--once");
     assert.equal(last.code, 0, last.stderr);
     const order = deliveredBy(last).split(" ");
@@ -147,18 +153,19 @@ describe("dead letters", { concurrency: 3 }, () => {
 
     const plan = await it.command("dlq", "replay", "--group", groups[0].group, "--dry-run");
     assert.match(plan.stdout, /would replay 3 dead letters of 3 keys/);
-    assert.match(plan.stdout, /2 hold their key back.*in order after them/);
-    assert.match(plan.stdout, /1 were skipped: .*come late/);
+    assert.match(plan.stdout, /2 block their keys.*in order after them/);
+    assert.match(plan.stdout, /1 were skipped: .*arrive late/);
     const refused = await it.command("dlq", "replay", "--all");
     assert.deepEqual([refused.code, /add --yes/.test(refused.stderr)], [2, true], "nobody to ask");
     assert.equal((await it.command("dlq", "replay", "--yes")).code, 2, "nothing says which");
     assert.equal((await it.command("dlq", "discard", a1!, "--yes")).code, 2, "a reason is required");
     await untilDead(it, 3);
     const none = await it.command("dlq", "replay", a2!, "nobody", "--yes");
-    assert.deepEqual([none.code, /no dead letter waits under nobody/.test(none.stderr)], [4, true]);
+    assert.deepEqual([none.code, /No open dead letter with id .*nobody/.test(none.stderr)], [4, true]);
     assert.equal((await it.command("dlq", "show", "nobody")).code, 4);
     const partly = await it.command("dlq", "replay", c1!, "nobody", "--yes");
-    assert.deepEqual([partly.code, partly.stdout], [5, REPLAYED(1)]);
+    assert.deepEqual([partly.code, /no open dead letter with id nobody/.test(partly.stderr)], [5, true], partly.stderr);
+    assert.equal((await it.command("dlq", "replay", c1!, "--yes")).stdout, REPLAYED_ONE, "one event goes at once");
     await it.sql("delete from orders.outbox where id = $1", [a1]);
     await it.sql(`insert into outbox_relay.failed_events
         (pipeline, original_event_id, source_schema, source_table, event_type, payload, failure_reason)
@@ -174,7 +181,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     const target = { database, columns: {} };
     const [author, choice] = [{ by: "me", reason: "a race" }, { ids: [b1!] }];
     const both = await Promise.all([
-      replay(target, { choice, all: false, author }),
+      replayDeadLetter(target, { ids: [b1!] }, author),
       discardDeadLetters(target, { choice, author }),
     ]);
     assert.equal(both[0].done + both[1].done, 1, "of two people who decide at once, one does");
@@ -190,7 +197,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     assert.deepEqual([dead.id, dead.attempts, /TOPIC_TEMPLATE/.test(dead.reason)], [a1, 1, true]);
     const text = await it.command("events", "list", "--type", "order.*", "--since", "1h", "--limit", "2");
     assert.match(text.stdout, /^CREATED .*\n.* delivered +order\.placed +c .*\n.* delivered +order\.placed +b /);
-    assert.match(text.stderr, /more: add --cursor \S+/);
+    assert.match(text.stderr, /next page: --cursor \S+/);
     await using database = disposable(openDatabase({ url: it.relayUrl }));
     const target = { database, columns: {} };
     const names = async (filter: EventFilter) => {
@@ -247,4 +254,5 @@ async function resolutions({ sql }: Stage): Promise<string[]> {
   return rows.map(({ resolution }) => resolution);
 }
 
-const REPLAYED = (count: number) => `${count} dead letters replayed: running relays try them within seconds\n`;
+const REPLAYED_ONE = "the dead letter is replayed: a running relay sends it within seconds\n";
+const REPLAYED = (count: number) => `${count} dead letters replayed and delivered\n`;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import pg from "pg";
 import { freePort } from "../servers/free-port.ts";
 import { startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
@@ -23,7 +24,6 @@ describe("kinds of logs", { concurrency: 2 }, () => {
     await using service = startService(["run"], { ...env, PORT: String(await freePort()) });
     await service.becomes("healthy");
     const types = () => printed({ stdout: service.stdout() }).map(({ type }) => type);
-    await until("it is read", async () => (await logs(env))[0]?.lanes.some(({ isOwned }) => isOwned));
     await write("first");
     await until("it is delivered", () => types().length === 1);
     await told(["pause", "shop.log"], env);
@@ -34,6 +34,31 @@ describe("kinds of logs", { concurrency: 2 }, () => {
     await write("last");
     await until("it goes on", () => types().length === 2);
     assert.deepEqual(types(), ["first", "last"]);
+  });
+
+  test("H1 D9: a reader of the write-ahead log from now on is not healthy before its slot is made", async () => {
+    await using it = await stage();
+    await it.sql(
+      "create schema shop; create table shop.log (id uuid, event_type text, aggregate_id text, payload text)",
+    );
+    await it.sql("alter table shop.log add primary key (id)");
+    const env = { DATABASE_URL: it.url, OUTBOX_WAL: "shop.log", OUTBOX_DESTINATION: "stdout:", LOG_START: "now" };
+    await told(["migrate", "up"], env);
+    const writer = new pg.Client(it.url);
+    await writer.connect();
+    // A slot is made once every open transaction has ended.
+    await writer.query("begin; insert into shop.log values (gen_random_uuid(), 'early', 'k', '{}')");
+    await using service = startService(["run"], { ...env, PORT: String(await freePort()) });
+    await service.becomes("degraded");
+    const seen = new Set<unknown>();
+    const deadline = performance.now() + 3_000;
+    while (performance.now() < deadline) seen.add((await service.get("/health")).json().status);
+    assert.deepEqual([...seen], ["degraded"]);
+    await writer.query("commit");
+    await writer.end();
+    await service.becomes("healthy");
+    await it.sql("insert into shop.log values (gen_random_uuid(), 'late', 'k', '{}')");
+    await until("it is delivered", () => printed({ stdout: service.stdout() }).some(({ type }) => type === "late"));
   });
 
   test("D9: rows and messages are read from the write-ahead log, by Debezium's rules where the columns are Debezium's", async () => {
@@ -70,7 +95,7 @@ describe("kinds of logs", { concurrency: 2 }, () => {
     };
     await refused(["log", "seek", "shop.outboxevent", "--to", "beginning"], /only `--to now` is possible/);
     await told(["pause", "shop.outboxevent"], env);
-    await refused(["lanes", "set", "shop.outboxevent", "2"], /reads the write-ahead log in one lane/);
+    await refused(["lanes", "set", "shop.outboxevent", "2"], /reads the write-ahead log, which allows one lane/);
     await it.sql(
       `insert into shop.outboxevent (aggregatetype, aggregateid, type, payload) values ('order', '8', 'Skipped', '{}')`,
     );
@@ -143,7 +168,7 @@ describe("kinds of logs", { concurrency: 2 }, () => {
     await halted.ended;
     assert.match(
       await told(["adopt"], moved),
-      /shop\.log: begins at the present, with 3 unread events of shop\.log->stdout/,
+      /shop\.log: starts at its end, with 3 unread events of shop\.log->stdout parked/,
     );
     const after = await once(moved);
     assert.deepEqual(

@@ -50,6 +50,35 @@ describe("logs of the service", { concurrency: 2 }, () => {
     assert.deepEqual([...new Set(listed.events.map(({ state }) => state))], ["delivered"]);
   });
 
+  test("H1 D9: subscribers of a log that had none: it is told what goes out again, and the old reader can be forgotten", async () => {
+    await using it = await stageWithLog();
+    await publish(it, 20);
+    assert.equal(printed(await once(it.env)).length, 20);
+    const env = { ...it.env, OUTBOX_SUBSCRIBERS: "[{name: audit}]", PORT: String(await freePort()) };
+    const doctor = await runCommand(["doctor"], env);
+    assert.match(
+      doctor.stdout,
+      /shop\.log->stdout is not configured any more, and no instance serves it; it blocks the retention of its log\. shop\.log@audit->stdout/,
+    );
+    assert.match(doctor.stdout, /from the beginning, they deliver 20 delivered events again/);
+    await using running = startService(["run"], env);
+    await until("the subscriber has read the log", () => printed({ stdout: running.stdout() }).length === 20);
+    await until("it is told", () => running.stderr().includes("deliver 20 delivered events again"));
+    await publish(it, 3);
+    const status = JSON.parse((await runCommand(["status", "-o", "json"], env)).stdout);
+    const states = status.pipelines.map((one: { pipeline: string; state: string }) => `${one.pipeline} ${one.state}`);
+    assert.deepEqual(states, ["shop.log->stdout no longer configured", "shop.log@audit->stdout running"]);
+    assert.doesNotMatch(status.problems.join(), /shop\.log->stdout/);
+    const forget = (...more: string[]) => runCommand(["pipeline", "forget", "shop.log->stdout", "--yes", ...more], env);
+    const refused = await forget();
+    assert.deepEqual([refused.code, /3 undelivered events/.test(refused.stderr)], [2, true], refused.stderr);
+    assert.equal((await forget("--give-up-events")).code, 0);
+    assert.deepEqual(
+      (await logs(env)).map(({ pipeline }) => pipeline),
+      ["shop.log@audit->stdout"],
+    );
+  });
+
   test("D9 F4: of three subscribers one is dead and one slow; the fast one is unaffected, retention waits, and the alarm shows it", async () => {
     // Nobody listens there yet.
     const deadPort = await freePort();
@@ -131,28 +160,28 @@ describe("logs of the service", { concurrency: 2 }, () => {
     await publish(it, 12);
     await once(it.env);
     const seek = (...more: readonly string[]) => ["log", "seek", "shop.log->stdout", ...more];
-    assert.match(
-      await told(seek("--to", "beginning"), it.env),
-      /12 events are sent again, 0 are left out\nNothing was/,
-    );
+    assert.match(await told(seek("--to", "beginning"), it.env), /12 events are sent again, 0 are skipped\nNothing was/);
     assert.deepEqual(printed(await once(it.env)), [], "a dry run changes nothing");
     const done = await told(seek("--to", "beginning", "--yes", "--reason", "lost downstream"), it.env);
     assert.match(done, /12 events are sent again.*\ndone/);
     await publish(it, 2);
     assert.equal(printed(await once(it.env)).length, 14);
     await publish(it, 5);
-    assert.match(await told(seek("--to", "now", "--yes"), it.env), /0 events are sent again, 5 are left out/);
+    assert.match(await told(seek("--to", "now", "--yes"), it.env), /0 events are sent again, 5 are skipped/);
     assert.equal(printed(await once(it.env)).length, 0);
-    const notes = await it.sql<{ detail: { reason: string | null } }>(
-      "select detail from outbox_relay.technical_events where name = 'LogSought' order by id",
+    const notes = await it.sql<{ reason: string | null }>(
+      "select reason from outbox_relay.audit where action = 'log-seek' order by id",
     );
     assert.deepEqual(
-      notes.map(({ detail }) => detail.reason),
+      notes.map(({ reason }) => reason),
       ["lost downstream", null],
     );
-    assert.match(await told(["log", "reset", "shop.log->stdout"], it.env), /its progress is forgotten.*\nNothing was/);
+    assert.match(
+      await told(["log", "reset", "shop.log->stdout"], it.env),
+      /its progress and \d+ parked events are deleted.*\nNothing was/,
+    );
     await told(["log", "reset", "shop.log->stdout", "--yes"], it.env);
-    assert.equal(await told(["log", "list"], it.env), "No log is read here.\n");
+    assert.equal(await told(["log", "list"], it.env), "No logs are read here.\n");
     assert.equal(printed(await once(it.env)).length, 19);
   });
 
@@ -172,7 +201,11 @@ describe("logs of the service", { concurrency: 2 }, () => {
       2,
       /--to is "nwo": write beginning, now.*did you mean now\?/,
     );
-    await refused(["log", "seek", "shop.lgo", "--to", "now"], 4, /There is no pipeline.*shop\.log->stdout/);
+    await refused(
+      ["log", "seek", "shop.lgo", "--to", "now"],
+      4,
+      /no pipeline, source or schema named shop\.lgo.*shop\.log->stdout/,
+    );
     const busy = /shop\.log->stdout is being read.*outbox-relay pause 'shop\.log->stdout'/;
     await refused(["log", "seek", "shop.log", "--to", "now", "--yes"], 2, busy);
     await refused(["log", "reset", "shop.log", "--yes"], 2, busy);
@@ -181,7 +214,10 @@ describe("logs of the service", { concurrency: 2 }, () => {
     await told(["resume", "shop.log"], it.env);
     await until("it is sent again", () => printed({ stdout: service.stdout() }).length === 2);
     await told(["pause", "shop.log"], it.env);
-    assert.match(await told(["log", "reset", "shop.log", "--yes"], it.env), /its progress is forgotten.*\ndone/);
+    assert.match(
+      await told(["log", "reset", "shop.log", "--yes"], it.env),
+      /its progress and \d+ parked events are deleted.*\ndone/,
+    );
     await told(["resume", "shop.log"], it.env);
     await until("a reset sends it again too", () => printed({ stdout: service.stdout() }).length === 3);
     const smoked = await told(["smoke", "--table", "shop.log"], it.env);
@@ -191,7 +227,7 @@ describe("logs of the service", { concurrency: 2 }, () => {
       "create schema q; create table q.outbox (id int primary key, event_type text, payload text, published boolean)",
     );
     const queue = { OUTBOX_SCHEMAS: "q", OUTBOX_SUBSCRIBERS: "[{name: a}]" };
-    await refused(["run", "--once"], 2, /q\.outbox is a queue and can have no OUTBOX_SUBSCRIBERS/, {
+    await refused(["run", "--once"], 2, /q\.outbox is a queue and cannot have OUTBOX_SUBSCRIBERS/, {
       ...it.env,
       ...queue,
     });
@@ -215,7 +251,7 @@ describe("logs of the service", { concurrency: 2 }, () => {
     assert.deepEqual(await states(), ["other delivered", "behind parked", "bad dead"]);
     assert.equal((await logs(it.env))[0]?.parked, 2);
     assert.match(await told(["dlq", "list"], it.env), /bad/);
-    await told(["dlq", "replay", "--all", "--yes"], it.env);
+    assert.equal((await runCommand(["dlq", "replay", "--all", "--yes"], it.env)).code, 5, "no relay is running");
     assert.equal((await once(it.env)).code, 0);
     assert.deepEqual(await states(), ["other delivered", "behind delivered", "bad delivered"]);
     assert.deepEqual((await it.sql("select from outbox_relay.parked")).length, 0);
@@ -247,7 +283,7 @@ describe("logs of the service", { concurrency: 2 }, () => {
     await it.sql("insert into outbox_relay.passed (pipeline, lane, event_id) values ('shop.log->stdout', 0, 'x')");
     const { code, stderr } = await runCommand(["lanes", "set", "shop.log", "2"], it.env);
     assert.equal(code, 2, stderr);
-    assert.match(stderr, /stand at different places.*wait until `outbox-relay log list` shows no lag/);
+    assert.match(stderr, /are at different positions.*wait until `outbox-relay log list` shows no lag/);
     await told(["resume", "shop.log"], it.env);
     assert.equal(printed(await once(it.env)).length, 5);
   });

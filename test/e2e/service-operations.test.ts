@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { EXIT } from "../../src/service/exit.ts";
 import { freePort } from "../servers/free-port.ts";
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
@@ -95,7 +96,7 @@ describe("operations", { concurrency: 3 }, () => {
       assert.equal(second.logs(({ event }) => event === "PipelineResumed").length, 1);
     });
 
-    test("A17 run --once says what waits in a paused pipeline and exits 5", async () => {
+    test("A17 H18 run --once says what waits in a paused pipeline and exits 5; one command pauses a whole destination", async () => {
       await using it = await stage();
       assert.equal((await runCommand(["run", "--once"], it.env)).code, 0);
       await insert(it, "orders.outbox", 3);
@@ -104,6 +105,18 @@ describe("operations", { concurrency: 3 }, () => {
       const { code, stderr } = await runCommand(["run", "--once"], it.env);
       assert.equal(code, 5, stderr);
       assert.match(stderr, /^2 events delivered; 3 wait in orders\.outbox->stdout, which is paused$/m);
+      const told = async (...line: string[]) => {
+        const done = await runCommand(line, it.env);
+        return [done.code, ...done.stdout.split("\n").map((text) => text.replace(/^\S+: /, "")), done.stderr];
+      };
+      const soon = "paused; relays stop claiming within three seconds";
+      assert.deepEqual(await told("pause", "--destination", "stdout"), [0, soon, "was already paused", "", ""]);
+      assert.deepEqual(await told("resume", "--destination", "stdout"), [0, "resumed", "resumed", "", ""]);
+      const rate = "limited to 5 events per second for each relay; takes effect within three seconds";
+      assert.deepEqual(await told("limit", "--destination", "stdout", "5/s"), [0, rate, rate, "", ""]);
+      const [unknown, , why] = await told("pause", "--destination", "kafka");
+      assert.deepEqual([unknown, /destinations: stdout/.test(String(why))], [EXIT.notFound, true], String(why));
+      assert.equal((await told("pause", "orders", "--destination", "stdout"))[0], EXIT.usage);
     });
 
     test("A18 status tells by the database alone what is wrong: exit 3 without an instance, 0 without trouble", async () => {
@@ -116,7 +129,7 @@ describe("operations", { concurrency: 3 }, () => {
       const waiting = await status(it.env);
       assert.deepEqual(
         [waiting.code, waiting.status.problems],
-        [3, [`${ORDERS_PIPELINE} has events waiting and no living instance`]],
+        [3, [`${ORDERS_PIPELINE} has events waiting and no live instance`]],
       );
       await it.sql("update orders.outbox set created_at = now() - interval '5 minutes'");
       const late = await runCommand(["status"], it.env);
@@ -124,11 +137,11 @@ describe("operations", { concurrency: 3 }, () => {
       assert.match(late.stdout, /orders\.outbox->stdout +not served +at-least-once +0 owned, 4 free +4 +5 min/);
       assert.match(
         late.stdout,
-        /No living instance\.\n\nSchema outbox_relay, version \d+\n! .*no living instance\n! .* is 30\d s late/,
+        /No live instances\.\n\nSchema outbox_relay, version \d+\nHealth, from the database alone: degraded\n! .*no live instance\n! .* is 30\d s late/,
       );
       const nobody = await runCommand(["pause", "nowhere"], it.env);
       assert.equal(nobody.code, 4);
-      assert.match(nobody.stderr, /There is no pipeline, source or schema nowhere\. Pipelines here: billing/);
+      assert.match(nobody.stderr, /no pipeline, source or schema named nowhere; pipelines: billing/);
       assert.equal((await runCommand(["pause"], it.env)).code, 2);
     });
   });
@@ -197,7 +210,7 @@ describe("operations", { concurrency: 3 }, () => {
       await using it = await stage();
       const healthy = await runCommand(["doctor"], it.env);
       assert.deepEqual([healthy.code, healthy.stderr], [0, ""]);
-      assert.match(healthy.stdout, /^All is well: 2 tables/);
+      assert.match(healthy.stdout, /^No problems found: 2 tables/);
       await it.sql(`revoke update on orders.outbox from ${it.role}; drop index orders.outbox_created_at_idx`);
       await it.sql("alter table orders.outbox alter created_at set default now()");
       for (const checks of [["grants"], ["index", "order"]]) {
@@ -218,7 +231,7 @@ describe("operations", { concurrency: 3 }, () => {
         OUTBOX_DESTINATION: `kafka://127.0.0.1:${await freePort()}`,
         DELIVERY: "at-least-once",
       };
-      assert.match((await runCommand(["doctor"], noBroker)).stdout, /✗ destination: Nothing of kafka can be reached/);
+      assert.match((await runCommand(["doctor"], noBroker)).stdout, /✗ destination: No broker of kafka can be reached/);
       const url = `postgres://me:hunter2@127.0.0.1:${await freePort()}/x`;
       const blind = await runCommand(["doctor"], { ...it.env, DATABASE_URL: url });
       assert.equal(blind.code, 1);
@@ -249,7 +262,10 @@ describe("operations", { concurrency: 3 }, () => {
       const url = `http://127.0.0.1:${env.PORT}`;
       const { code, stdout, stderr } = await runCommand(["smoke", "--table", "orders.outbox", "--url", url], it.env);
       assert.equal(code, 0, stdout + stderr);
-      assert.match(stderr, /of type outbox-relay\.smoke is written into orders\.outbox; it reaches the destination/);
+      assert.match(
+        stderr,
+        /of type outbox-relay\.smoke to orders\.outbox\. Consumers of the destination will receive it/,
+      );
       const [, ms, id] = /^delivered after (\d+) ms: event (\S+)\n$/.exec(stdout) ?? [];
       assert.ok(Number(ms) < 10_000, stdout);
       assert.match(service.stdout(), new RegExp(`^{"id":"${id}".*outbox-relay\\.smoke`, "m"));
@@ -275,12 +291,12 @@ describe("operations", { concurrency: 3 }, () => {
       assert.equal(refused.code, 2);
       assert.match(
         refused.stderr,
-        /may not write a test event: grant insert on "orders"\."outbox" to "relay_operations_\d+";/,
+        /lacks the right to write a test event: grant insert on "orders"\."outbox" to "relay_operations_\d+";/,
       );
       await it.sql(`grant insert on orders.outbox to ${it.role}`);
       const late = await smoke();
       assert.equal(late.code, 1);
-      assert.match(late.stdout, /was not delivered within \d+ ms: no living instance serves it/);
+      assert.match(late.stdout, /was not delivered within \d+ ms: no live instance serves it/);
       await runCommand(["pause", "orders"], it.env);
       const paused = await smoke();
       assert.deepEqual([paused.code, /orders\.outbox is paused: run/.test(paused.stderr)], [2, true]);

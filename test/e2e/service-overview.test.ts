@@ -3,9 +3,9 @@ import { describe, test } from "node:test";
 import type { z } from "zod";
 import type { overviewSchema, seriesSchema } from "../../src/http/schemas/overview.ts";
 import type { configSchema, findingsSchema, logsSchema } from "../../src/http/schemas/service.ts";
-import type { AuditEntry } from "../../src/operations/audit.ts";
+import type { AuditEntry } from "../../src/operations/audit/audit.ts";
 import type { TopSnapshot } from "../../src/operations/overview/top-meter.ts";
-import type { Status } from "../../src/operations/status.ts";
+import type { Status } from "../../src/operations/pipelines/status.ts";
 import { freePort } from "../servers/free-port.ts";
 import { startTcpProxy } from "../servers/tcp-proxy.ts";
 import { until } from "../servers/until.ts";
@@ -50,6 +50,13 @@ describe("the overview", { concurrency: 3 }, () => {
       return told.deadLetters === 1 && told.publishedTotal === "3" ? told : null;
     });
     assert.deepEqual([overview.health, overview.problems, overview.parkedKeys], ["healthy", [], 1]);
+    // An event that is retried parks its key too, and nobody has to do anything about it.
+    await it.sql(`insert into outbox_relay.holds (pipeline, lane, event_id, event_key, state, parks, attempts, reason)
+      select pipeline, lane, 'retried', 'retried', 'retrying', true, 1, 'busy' from outbox_relay.holds where state = 'dead' limit 1`);
+    const { causes } = JSON.parse((await it.command("status", "-o", "json")).stdout) as Pick<Overview, "causes">;
+    const parked = causes.filter(({ code }) => code === "keys-parked").map(({ what }) => what);
+    assert.deepEqual([parked.length, parked[0]?.startsWith("1 key of ")], [1, true], parked.join());
+    await it.sql("delete from outbox_relay.holds where event_id = 'retried'");
     assert.deepEqual([overview.pending, overview.drainMs, overview.isEstimate], [0, 0, false]);
     assert.deepEqual([overview.instances.length, overview.instances[0]?.lanes], [1, 16]);
     const [destination] = overview.destinations;
@@ -162,7 +169,7 @@ describe("the overview", { concurrency: 3 }, () => {
     const series = async () => (await ask<Series>("GET", "/api/v1/series", admin)).body;
     const marks = await until("the reload is marked", async () => {
       const words = (await series()).markers.map(({ what }) => what);
-      return words.includes("the settings were read again") ? words : null;
+      return words.includes("settings reloaded") ? words : null;
     });
     assert.equal(marks[0], "this process has started", "what was known before is still known");
     assert.ok(marks.indexOf("circuit of http opened") > 0, marks.join());
@@ -214,7 +221,7 @@ async function commandsAgree(it: DeadLetterStage, ask: Ask): Promise<void> {
     entries.map(({ action, target, via }) => [action, target, via]),
     [["pause", PIPELINE, "api"]],
   );
-  assert.deepEqual([nonsense.code, /--action puase is none of/.test(nonsense.stderr)], [2, true]);
+  assert.deepEqual([nonsense.code, /--action is "puase": write one of/.test(nonsense.stderr)], [2, true]);
 }
 
 /** The overviews of the stream, until the reader has enough. */

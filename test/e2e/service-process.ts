@@ -2,20 +2,27 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { COMPILED_FOLDER, programPath } from "../servers/program-path.ts";
 import { until } from "../servers/until.ts";
 
 /** The command as users start it, with nothing but these variables in its environment. */
-export const COMMAND = fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url));
+export const COMMAND = programPath(fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url)));
 
-/** So that what only a process of its own runs counts as run. */
-const { NODE_V8_COVERAGE } = process.env;
-const COVERAGE = NODE_V8_COVERAGE === undefined ? {} : { NODE_V8_COVERAGE };
+/** Of the test run: what only a process of its own runs counts as run, and is compiled once for all of them. */
+export const OF_THE_RUN: Readonly<Record<string, string>> = Object.fromEntries(
+  ["NODE_V8_COVERAGE", "NODE_COMPILE_CACHE", COMPILED_FOLDER].flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  }),
+);
 
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
+
+const OUTPUT_SHOWN = 4_000;
 
 type LogLine = Readonly<Record<string, unknown>>;
 
@@ -57,7 +64,7 @@ export function startService(
 ): ServiceProcess {
   const child = spawn(command, [...args], {
     cwd,
-    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...COVERAGE, ...env },
+    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...OF_THE_RUN, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const output = { stdout: "", stderr: "" };
@@ -91,8 +98,14 @@ export function startService(
     kill: (signal) => void child.kill(signal),
     ended,
     [Symbol.asyncDispose]: async () => {
-      if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+      const isLeftOver = child.exitCode === null && child.signalCode === null;
+      if (isLeftOver) child.kill("SIGKILL");
       await ended;
+      // The runner shows it if the test failed.
+      if (isLeftOver)
+        console.log(
+          `the end of what ${args.join(" ")} wrote:\n${(output.stderr + output.stdout).slice(-OUTPUT_SHOWN)}`,
+        );
     },
   };
 }

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
-import type { ShownAttempt } from "../../src/operations/attempts.ts";
-import type { ShownEvent } from "../../src/operations/event-show.ts";
-import type { KnownPipeline } from "../../src/operations/pipelines.ts";
+import type { ShownAttempt } from "../../src/operations/events/attempts.ts";
+import type { ShownEvent } from "../../src/operations/events/event-show.ts";
+import type { KnownPipeline } from "../../src/operations/pipelines/pipelines.ts";
 import { freePort } from "../servers/free-port.ts";
 import { until } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";
@@ -231,7 +231,10 @@ describe("recorded attempts and limits", { concurrency: 3 }, () => {
     assert.ok(tookMs > 1_500, `20 events at 10 a second took ${tookMs} ms`);
     await insert(it, "limited", 300);
     const ended = await runCommand(["limit", PIPELINE, "off"], envOf(it, 1));
-    assert.deepEqual([ended.code, ended.stdout], [0, `${PIPELINE}: no limit any more, within three seconds\n`]);
+    assert.deepEqual(
+      [ended.code, ended.stdout],
+      [0, `${PIPELINE}: limit removed; takes effect within three seconds\n`],
+    );
     await until("nothing holds them back", async () => (await waiting(it)) === 0, 12_000);
     const rows = await it.sql("select actor, via, action, target, reason, detail from outbox_relay.audit order by id");
     const about = { action: "limit", target: PIPELINE };

@@ -43,6 +43,11 @@ test("D7 A18: the service carries events out of Redis by its address alone, and 
     return told.publishedTotal === "1" && told.pending === 0 ? told : null;
   });
   assert.deepEqual([overview.instances, overview.parkedKeys, overview.destinations.length], [[], 0, 1]);
+  const own = { OUTBOX_STORE: `${redis.url}?name=service`, OUTBOX_DESTINATION: "stdout:" };
+  const fine = await runCommand(["doctor"], own);
+  assert.deepEqual([fine.code, fine.stdout], [0, "No problems found: the outbox in Redis and the destinations.\n"]);
+  const lost = await runCommand(["doctor"], { ...own, OUTBOX_STORE: "redis://127.0.0.1:1" });
+  assert.deepEqual([lost.code, /✗ store: Redis at 127\.0\.0\.1:1: connection refused/.test(lost.stdout)], [3, true]);
   for (const [path, empty] of [
     ["/api/v1/logs", { logs: [] }],
     ["/api/v1/doctor", { findings: [] }],
@@ -61,7 +66,7 @@ test("D7 A14: a store in Redis and one in a database exclude each other, and an 
     OUTBOX_DESTINATION: "stdout:",
   });
   assert.equal(wrong.code, 2);
-  assert.match(wrong.stderr + wrong.stdout, /OUTBOX_STORE is no address of a Redis/);
+  assert.match(wrong.stderr + wrong.stdout, /OUTBOX_STORE is not a Redis address/);
   const both = { OUTBOX_STORE: "redis://h", DATABASE_URL: "postgres://h/d", OUTBOX_DESTINATION: "stdout:" };
   const told = await runCommand(["config", "validate"], both);
   assert.match(told.stderr + told.stdout, /OUTBOX_STORE and DATABASE_URL are both set/);

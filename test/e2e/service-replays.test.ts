@@ -41,6 +41,9 @@ async function doneOf({ sql }: ReplayStage): Promise<number> {
   return Number(row?.done);
 }
 
+/** 10,000 events take half a minute on a machine with other work. */
+const PLAN_MS_MAX = 90_000;
+
 async function becomes(
   { ask }: ReplayService,
   { id }: FrozenPlan,
@@ -52,8 +55,63 @@ async function becomes(
   await until(
     `the plan is ${state}`,
     async () => (await it.sql<{ state: string }>(now, [id]))[0]?.state === state,
+    PLAN_MS_MAX,
   ).catch(async (error: Error) => assert.fail(`${error.message}: ${JSON.stringify(await show())}`));
   return await show();
+}
+
+/** By their beginning, with a real example; what fits none lists those there are. */
+async function groupsAreFound(it: ReplayStage): Promise<void> {
+  const { groups } = JSON.parse((await it.command("dlq", "groups", "-o", "json")).stdout);
+  assert.deepEqual([groups[0].count, groups[0].status, groups[0].destinations], [60, 400, ["shop"]]);
+  assert.match(groups[0].example, /^http:\/\/shop answered 400 .*: no such customer \d+$/);
+  const listed = await it.command("dlq", "groups");
+  assert.match(listed.stdout, /shop +400 .*\n[\s\S]*no such customer \d+/);
+  const prefix = (groups[0].group as string).slice(0, 10);
+  const dry = await it.command("dlq", "replay", "--group", prefix, "--dry-run");
+  assert.match(dry.stdout, /would replay 60 dead letters[\s\S]*60 {2}order\.placed to shop, error \S+: http/);
+  for (const args of [
+    ["dlq", "replay", "--group", "zzz", "--yes"],
+    ["dlq", "list", "group:fff0"],
+    ["replay", "plan", "group:fff0"],
+  ]) {
+    const none = await it.command(...args);
+    assert.deepEqual([none.code, none.stdout], [4, ""], args.join(" "));
+    assert.match(
+      none.stderr,
+      new RegExp(`No error group .* Groups: ${groups[0].group} \\(60\\): http://shop answered`),
+    );
+  }
+}
+
+async function nothingIsRefused(it: ReplayStage, running: ReplayService): Promise<void> {
+  for (const args of [
+    ["replay", "plan", "type:nothing"],
+    ["replay", "plan", "type:nothing", "--delivered"],
+    ["dlq", "replay", "--type", "nothing", "--yes"],
+    ["dlq", "discard", "--type", "nothing", "--yes", "--reason", "test"],
+  ]) {
+    const none = await it.command(...args);
+    assert.deepEqual([none.code, none.stdout], [4, ""], `${args.join(" ")}: ${none.stderr}`);
+  }
+  const empty = await running.ask<{ detail: string }>("POST", "/api/v1/replays", { body: { q: "type:nothing" } });
+  assert.deepEqual([empty.status, /No open dead letters match/.test(empty.body.detail)], [404, true]);
+  assert.equal((await it.sql("select from outbox_relay.replay_plans")).length, 0, "there is no plan of nothing");
+}
+
+/** Of 17 groups two begin with the same of 16 digits. */
+async function ambiguousIsRefused(it: ReplayStage): Promise<void> {
+  await it.sql(`insert into outbox_relay.failed_events
+      (pipeline, original_event_id, source_schema, source_table, event_type, payload, failure_reason)
+    select 'orders.outbox->mail', gen_random_uuid(), 'orders', 'outbox', 'mail.sent', '', 'wrong ' || chr(96 + n)
+    from generate_series(1, 17) n`);
+  const letters = await it.sql<{ group: string }>(
+    `select fingerprint as group from outbox_relay.failed_events where failure_reason like 'wrong %'`,
+  );
+  const shared = [...Map.groupBy(letters, ({ group }) => group[0]!)].find(([, some]) => some.length > 1);
+  const ambiguous = await it.command("dlq", "replay", "--group", shared?.[0] ?? "", "--yes");
+  assert.equal(ambiguous.code, 4, ambiguous.stderr);
+  for (const { group } of shared?.[1] ?? []) assert.ok(ambiguous.stderr.includes(group), ambiguous.stderr);
 }
 
 describe("replay plans", { concurrency: 2 }, () => {
@@ -105,5 +163,69 @@ describe("replay plans", { concurrency: 2 }, () => {
     );
     assert.equal(steps.size, 1_000);
     for (const [key, events] of steps) assert.equal(events.map(({ step }) => step).join(), "0,1,2", key);
+  });
+
+  test("H1 F3 F2: two destinations: the canary of the second stops the plan before the rest, which goes on without it", async () => {
+    await using it = await replayStage(server(), {
+      OUTBOX_DESTINATIONS: JSON.stringify({
+        shop: { url: `${receiver.origin}/shop` },
+        mail: { url: `${receiver.origin}/mail` },
+      }),
+      OUTBOX_ROUTES: JSON.stringify([
+        { types: "order.*", destination: "shop" },
+        { types: "mail.*", destination: "mail" },
+      ]),
+    });
+    await using running = await it.run();
+    const said = "' answered 400 Bad Request: the receiver rejects this event; it said: no such customer ' || n";
+    await it.bury({ count: 60, destination: "->shop", reason: `'http://shop'||${said}` });
+    await it.bury({ count: 40, type: "order.paid", key: "'p' || n", destination: "->shop" });
+    const broken = JSON.stringify({ "x-manner": `says:422:${Buffer.from("no such address").toString("base64")}` });
+    const mails = { type: "mail.sent", key: "'m' || n", destination: "->mail", headers: broken };
+    await it.bury({ count: 50, ...mails, reason: `'http://mail'||${said}` });
+
+    await groupsAreFound(it);
+    await nothingIsRefused(it, running);
+    const plan = await planned(running, { all: true });
+    assert.deepEqual(
+      plan.strata.map(({ count, destination, type }) => `${count} ${type} to ${destination}`),
+      ["60 order.placed to shop", "50 mail.sent to mail", "40 order.paid to shop"],
+    );
+    await change(running, plan, "run");
+    const stopped = await becomes(running, plan, "stopped", it);
+    assert.match(
+      stopped.stopReason ?? "",
+      /\(mail\.sent to mail, error \S+\).* failed again: .*; it said: no such address/,
+    );
+    assert.deepEqual(
+      stopped.strata.map(({ failure }) => failure !== null),
+      [false, true, false],
+    );
+    assert.ok(
+      arrivedAt("/shop").length <= 2,
+      `${arrivedAt("/shop").length} went before the canary of the other failed`,
+    );
+    assert.equal(arrivedAt("/mail").length, 0);
+    const shown = await it.command("replay", "show", plan.id);
+    assert.match(shown.stdout, /50 {2}mail\.sent to mail, error \S+, 0 done, 1 failed: stopped: /);
+    const { body: again } = await change(running, plan, "run", { skipFailed: true });
+    assert.equal(again.progress.left, 49);
+    const done = await becomes(running, plan, "done", it);
+    assert.deepEqual(done.progress, { waiting: 0, sent: 0, done: 100, failed: 1, left: 49 });
+    assert.equal(arrivedAt("/shop").length, 100);
+
+    await ambiguousIsRefused(it);
+    await until("the failed one is dead again", async () => {
+      return (await it.sql("select from outbox_relay.failed_events where resolved_at is null")).length === 67;
+    });
+    const looked = await it.command("dlq", "discard", "--all", "--reason", "a test", "--dry-run");
+    assert.match(looked.stdout, /would discard 67 dead letters/);
+    const discarded = await it.command("dlq", "discard", "--all", "--reason", "a test", "--yes");
+    assert.deepEqual([discarded.code, discarded.stdout], [0, "67 dead letters discarded\n"], discarded.stderr);
+    const [made] = await it.sql(
+      "select action, state, items, reason from outbox_relay.replay_plans order by created_at desc",
+    );
+    assert.deepEqual(made, { action: "discard", state: "done", items: 67, reason: "a test" });
+    assert.equal((await it.sql("select from outbox_relay.audit where action = 'discard'")).length, 67);
   });
 });

@@ -141,8 +141,8 @@ test("E2 E4 by suffix too; run again it adds nothing, and --once ends with what 
     ],
   );
   const dead = Object.values(await redis.hgetall("shop.order.relay.checkpoint:dead")).join();
-  assert.match(dead, /its data has no id of a request/);
-  assert.match(dead, /its metadata is no JSON object/);
+  assert.match(dead, /its data has no valid request id/);
+  assert.match(dead, /its metadata is not a JSON object/);
   await redis.del("shop.order.relay.checkpoint");
   const again = await runCommand(["run", "--once"], env);
   assert.match(again.stderr, /0 dispatched/, again.stderr);
@@ -157,11 +157,14 @@ test("E5 E9 bad places, contexts and addresses are told by name, and show no pas
     return stderr + stdout;
   };
   const env = environment("payment.payout");
-  assert.match(await told({ ...env, KURRENTDB_URL: "http://admin:hunter2@h" }), /KURRENTDB_URL is no address/);
-  assert.match(await told({ ...env, OUTBOX_CONTEXTS: "payout" }), /"payout" is no <context>\.<aggregate>/);
+  assert.match(
+    await told({ ...env, KURRENTDB_URL: "http://admin:hunter2@h" }),
+    /KURRENTDB_URL is not an event store address/,
+  );
+  assert.match(await told({ ...env, OUTBOX_CONTEXTS: "payout" }), /"payout" is not of the form <context>\.<aggregate>/);
   assert.match(await told({ ...env, OUTBOX_CONTEXTS: "a.b,a.b" }), /a\.b twice/);
-  assert.match(await told({ ...env, OUTBOX_CONTEXTS: "a.b?color=red" }), /the parameter color/);
-  assert.match(await told({ ...env, OUTBOX_DESTINATION: "stdout:" }), /must be one BullMQ/);
+  assert.match(await told({ ...env, OUTBOX_CONTEXTS: "a.b?color=red" }), /the unknown parameter color/);
+  assert.match(await told({ ...env, OUTBOX_DESTINATION: "stdout:" }), /must be a single BullMQ destination/);
   assert.match(await told({ ...env, DATABASE_URL: "postgres://h/d" }), /KURRENTDB_URL and DATABASE_URL are both set/);
   const { OUTBOX_CONTEXTS: _, ...without } = env;
   assert.match(await told(without), /OUTBOX_CONTEXTS is missing/);
@@ -181,7 +184,7 @@ test("E3 E5 what is dead can be looked at, replayed and discarded; a context can
   const replayed = await runCommand(["requests", "replay", "desk.ticket", broken.id], env);
   assert.deepEqual(
     [replayed.code, replayed.stdout],
-    [5, `${broken.id} still dead: its data has no id of a request: nothing is there\n`],
+    [5, `${broken.id} still dead: its data has no valid request id: it is missing\n`],
   );
   assert.equal((await runCommand(["requests", "discard", "desk.ticket", broken.id], env)).code, 0);
   const list = await runCommand(["requests", "list", "-o", "json"], env);
@@ -192,7 +195,7 @@ test("E3 E5 what is dead can be looked at, replayed and discarded; a context can
     /did you mean desk\.ticket/,
   );
   const plan = await runCommand(["requests", "seek", "desk.ticket", "--to", "2020-01-01T00:00:00Z"], env);
-  assert.match(plan.stdout, /would go on at beginning instead of \d+\/\d+.*Nothing was changed/s);
+  assert.match(plan.stdout, /would continue at beginning instead of \d+\/\d+.*Nothing was changed/s);
   await using running = await relay("desk.ticket");
   await running.becomes("healthy");
   await redis.del(
@@ -255,14 +258,14 @@ test("E5 doctor looks at the event store, Redis and every context, and says what
   const env = environment("clinic.visit");
   const told = await runCommand(["doctor"], env);
   assert.deepEqual(
-    [told.code, /nobody dispatches its requests/.test(told.stdout)],
+    [told.code, /no instance dispatches its requests/.test(told.stdout)],
     [3, true],
     told.stdout + told.stderr,
   );
   await using running = await relay("clinic.visit");
   await running.becomes("healthy");
   const fine = await runCommand(["doctor"], env);
-  assert.deepEqual([fine.code, fine.stdout], [0, "All is well: the event store, Redis and 1 context.\n"]);
+  assert.deepEqual([fine.code, fine.stdout], [0, "No problems found: the event store, Redis and 1 context.\n"]);
   await redis.config("SET", "maxmemory-policy", "allkeys-lru");
   const evicting = await runCommand(["doctor", "-o", "json"], env);
   await redis.config("SET", "maxmemory-policy", "noeviction");

@@ -131,4 +131,57 @@ describe("routes of the service", { concurrency: 3 }, () => {
     assert.deepEqual(await pendingTypes(it), ["order.placed"]);
     assert.doesNotMatch(stderr, /order\.placed/);
   });
+
+  test("H1 G4: after a change of routes the old pipeline is named and marked, not late, and can be forgotten", async () => {
+    await using it = await stage();
+    await insert(it, "order.placed", "a", { tenant: "acme" });
+    await insert(it, "order.placed", "b");
+    const topic = "{header:tenant}";
+    const old = settings(it, { old: { url: "stdout:" } }, [{ destination: "old", topic }]);
+    assert.equal((await runCommand(["run", "--once"], old)).code, 5, "one lacks its tenant");
+    const env = { ...settings(it, { fresh: { url: "stdout:" } }, [{ destination: "fresh" }]) };
+    const port = String(await freePort());
+    await using running = startService(["run"], { ...env, PORT: port });
+    await running.becomes("healthy");
+    const [OLD, FRESH] = ["orders.outbox->old", "orders.outbox->fresh"];
+    const command = (...args: string[]) => runCommand(args, env);
+    await until("the orphan is told", () =>
+      running.stderr().includes(`The pipeline ${OLD} is not configured any more`),
+    );
+    const status = JSON.parse((await command("status", "-o", "json")).stdout);
+    const states = status.pipelines.map((one: { pipeline: string; state: string }) => `${one.pipeline} ${one.state}`);
+    assert.deepEqual(states, [`${FRESH} running`, `${OLD} no longer configured`]);
+    assert.doesNotMatch(status.problems.join(), /late|no live instance/);
+    const doctor = await command("doctor");
+    assert.match(doctor.stdout, /- pipelines: .*orders\.outbox->old[\s\S]*pipeline forget 'orders\.outbox->old'/);
+
+    const served = await command("pipeline", "forget", FRESH, "--yes");
+    assert.deepEqual(
+      [served.code, /is served by .* cannot be forgotten/.test(served.stderr)],
+      [2, true],
+      served.stderr,
+    );
+    assert.equal((await command("pipeline", "forget", "orders.outbox", "--yes")).code, 2, "by its whole name alone");
+    assert.equal((await command("pipeline", "forget", OLD)).code, 2, "nobody to ask");
+    const refused = await command("pipeline", "forget", OLD, "--yes");
+    assert.deepEqual([refused.code, /1 dead letter is discarded.*--give-up-events/.test(refused.stderr)], [2, true]);
+    const post = async (body: object) => {
+      const url = `http://127.0.0.1:${port}/api/v1/pipelines/${encodeURIComponent(OLD)}/forget`;
+      const headers = { "content-type": "application/json" };
+      const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+      return { status: answer.status, body: (await answer.json()) as { givenUp: string[]; isDone: boolean } };
+    };
+    assert.equal((await post({})).status, 409);
+    const dry = await post({ dryRun: true });
+    assert.deepEqual([dry.status, dry.body.givenUp.length, dry.body.isDone], [200, 1, false]);
+    const done = await command("pipeline", "forget", OLD, "--give-up-events", "--yes", "--reason", "renamed");
+    assert.deepEqual([done.code, done.stdout.split("\n")[0]], [0, `${OLD} is deleted`], done.stderr);
+    assert.equal((await post({})).status, 404, "it is gone");
+    assert.equal((await it.sql("select from outbox_relay.pipelines")).length, 1);
+    const [entry] = await it.sql("select target, reason from outbox_relay.audit where action = 'pipeline-forget'");
+    assert.deepEqual(entry, { target: OLD, reason: "renamed" });
+    const [letter] = await it.sql("select resolution, resolution_note from outbox_relay.failed_events");
+    assert.deepEqual(letter, { resolution: "discarded", resolution_note: "renamed" });
+    assert.deepEqual(JSON.parse((await command("status", "-o", "json")).stdout).pipelines.length, 1);
+  });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { EventPage } from "../../src/operations/event-list.ts";
+import type { EventPage } from "../../src/operations/events/event-list.ts";
 import type { KeyPage } from "../../src/operations/keys/key-list.ts";
 import { freePort } from "../servers/free-port.ts";
 import { until } from "../servers/until.ts";
@@ -39,6 +39,10 @@ const FIELDS = [
   "until:",
   "age:>",
   "text:",
+  "error:",
+  "header:",
+  "header:x=",
+  "payload.order:",
   "group:",
 ];
 
@@ -115,6 +119,9 @@ async function findByWords({ address, ask, running, stage: it }: Api): Promise<v
   assert.deepEqual(await found(b1!), [b1]);
   assert.deepEqual(await found("a type:order.* age:<1h source:orders.outbox"), [a2, a1]);
   assert.deepEqual(await found('text:"b1"'), [b1]);
+  const few = (await ask<EventPage & { also: string }>("GET", "/api/v1/events", { query: { q: "b1 type:order.*" } }))
+    .body;
+  assert.deepEqual([few.events, few.also], [[], "type:order.* text:b1"]);
   const { deadLetters } = (
     await ask<{ deadLetters: { id: string; group: string }[] }>("GET", "/api/v1/dead-letters", { query: { q: "a" } })
   ).body;
@@ -157,7 +164,8 @@ async function takeNonsense({ address }: Api): Promise<void> {
   ]);
   for (const [path, query] of questions) {
     const { status, text } = await patiently(`${address}/api/v1/${path}?${new URLSearchParams(query)}`);
-    assert.ok([200, 400].includes(status), `${path} ${JSON.stringify(query).slice(0, 60)}: ${status} ${text}`);
+    // 404: no group of dead letters begins like that.
+    assert.ok([200, 400, 404].includes(status), `${path} ${JSON.stringify(query).slice(0, 60)}: ${status} ${text}`);
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   }
   assert.ok((statuses.get(200) ?? 0) > 50 && (statuses.get(400) ?? 0) > 50, JSON.stringify([...statuses]));

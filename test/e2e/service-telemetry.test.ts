@@ -79,7 +79,7 @@ describe("telemetry of the service", { concurrency: 3 }, () => {
       assert.ok(response.headers.get("content-type")?.startsWith(accept.split(";")[0]!));
       const text = await response.text();
       assert.match(text, told);
-      assert.match(text, /^outbox_relay_lanes\{source="orders.outbox",state="owned"\} 4$/m);
+      assert.match(text, /^outbox_relay_lanes\{source="orders.outbox",destination="stdout",state="owned"\} 4$/m);
       assert.match(text, /^process_cpu_seconds_total [\d.]+$/m);
       assert.match(text, /^nodejs_eventloop_lag_p99_seconds [\d.e-]+$/m);
     }
@@ -278,7 +278,7 @@ test("A21: a METRICS_PORT that is taken is told by its name, and nothing starts"
     METRICS_PORT: new URL(other.url).port,
   });
   assert.equal(code, 2, stderr);
-  assert.match(stderr + stdout, /METRICS_PORT \d+ on 127\.0\.0\.1 is in use: set METRICS_PORT to a free one/);
+  assert.match(stderr + stdout, /METRICS_PORT \d+ on 127\.0\.0\.1 is in use: set METRICS_PORT to a free port/);
 });
 
 interface OtlpSpan {

@@ -32,7 +32,7 @@ export interface Stage extends AsyncDisposable {
 export async function openStage(place: Place, options: StageOptions): Promise<Stage> {
   const { database, tables, relaySchema = "outbox_relay" } = options;
   const role = `relay_${database}`;
-  await place.query(`create database ${quoteIdentifier(database)}`);
+  await place.query(`create database ${quoteIdentifier(database)} strategy file_copy`);
   await place.query(`create role ${quoteIdentifier(role)} login`);
   const url = place.databaseUrl(database);
   await migrate(url, relaySchema);

@@ -174,10 +174,7 @@ describe("rows that cannot be marked", { concurrency: 3 }, () => {
       await arrived([shown!]);
       const { code, reason } = await live.waitFor("SourceWarned");
       assert.equal(code, "ROWS_HIDDEN");
-      assert.match(
-        reason,
-        /orders\.outbox is active for the role relay_scene_\d+ \(policies: mine\): rows that it hides/,
-      );
+      assert.match(reason, /orders\.outbox is active for the role relay_scene_\d+ \(policies: mine\): hidden rows/);
       await stage.sql(`create policy outbox_relay on orders.outbox to ${stage.role} using (true) with check (true)`);
       await live.waitFor("SourceWarningEnded", (event) => event.code === "ROWS_HIDDEN");
       await arrived([hidden!]);

@@ -179,7 +179,7 @@ test("D4 D5 D6: delivered only after the acknowledgement; a failing target is tr
   const doctor = await runCommand(["doctor"], env, FOLDER);
   assert.match(
     doctor.stdout,
-    /takers: Events wait in time_tracking\.intents that no running relay takes: SendFlowers \(1\)/,
+    /takers: Events wait in time_tracking\.intents that no running relay handles: SendFlowers \(1\)/,
   );
   assert.equal((await intents()).filter(({ isDelivered }) => !isDelivered).length, 2, "the dead one and the flowers");
 });

@@ -21,10 +21,10 @@ import { type BundledRelay, bundled } from "../../deploy/cdk/bundle.ts";
 import { OutboxRelayStack } from "../../deploy/cdk/outbox-relay-stack.ts";
 import { relayEntries } from "../../deploy/cdk/relay-entries.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "../../src/dynamodb-outbox.ts";
+import { openChangeStream } from "../../src/dynamodb-runner/change-stream.ts";
+import { lambdaRecord } from "../../src/dynamodb-runner/lambda-record.ts";
 import { type FilterPattern, matchesFilter } from "../../src/lambda/filter-pattern.ts";
 import type { LambdaContext, StreamRecord } from "../../src/lambda/lambda-events.ts";
-import { openChangeStream } from "../../src/lambda/local/change-stream.ts";
-import { lambdaRecord } from "../../src/lambda/local/lambda-record.ts";
 import type { IntentHandler } from "../../src/lambda.ts";
 import { runCommand, startService } from "../e2e/service-process.ts";
 import { DYNAMODB_ENVIRONMENT, type DynamoDb, startDynamoDb } from "../servers/dynamodb.ts";
@@ -221,7 +221,7 @@ test("D4 D5 D6: told of everything again, they send nothing twice; a failing tar
   const row = (await intents()).find(({ id }) => id === broken);
   assert.deepEqual([row?.isDelivered, row?.attempts], [false, 1]);
   const dead = await outbox.deadLetterOf(unreadable!);
-  assert.match(dead?.lastError ?? "", /could not be translated/);
+  assert.match(dead?.lastError ?? "", /could not be turned into a message/);
   for (const handler of handlers.values())
     assert.deepEqual(await handler({ "outbox-relay": "sweep" }, context), { batchItemFailures: [] });
   assert.equal(payroll.requests.length, before + 1, "nothing is due yet");

@@ -8,10 +8,13 @@ import { suite } from "node:test";
 
 const [usageFile = "", ...files] = process.argv.slice(2);
 
+// One after the other: a fixture that several files import has tests of its own, which belong to whichever loads it first.
 for (const file of files) {
+  const loaded = Promise.withResolvers<void>();
   suite(file, async () => {
-    await import(resolve(file));
+    await import(resolve(file)).finally(loaded.resolve);
   });
+  await loaded.promise;
 }
 
 process.on("exit", () => writeFileSync(usageFile, String(cpuMs())));

@@ -5,6 +5,7 @@ import { elasticMqClassPath } from "../servers/elasticmq.ts";
 import { hadolintProgram } from "../servers/hadolint.ts";
 import { KAFKA } from "../servers/kafka-binaries.ts";
 import { classArchive } from "../servers/kafka-templates.ts";
+import { kubernetesValidateCommand } from "../servers/kubernetes-validate.ts";
 import { JAVA } from "../servers/maven-jars.ts";
 import { NATS } from "../servers/nats.ts";
 import { NGINX } from "../servers/nginx.ts";
@@ -27,6 +28,7 @@ export async function prepareServers(): Promise<void> {
   await dynamoDbClassPath();
   await prometheusProgram("promtool");
   await hadolintProgram();
+  await kubernetesValidateCommand();
   await chromiumProgram();
   await schemathesisCommand();
 }

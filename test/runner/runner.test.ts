@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { COMPILED_FOLDER, programPath } from "../servers/program-path.ts";
 import { Group } from "./run-group.ts";
 import { type Costs, nextJob, planJobs } from "./schedule.ts";
 import { affectedBy, findTestFiles } from "./test-files.ts";
@@ -89,6 +90,24 @@ test("A22 long files start first, short ones share a process, and waiting ones r
   assert.equal(nextJob([fresh!], [long!, waits!], room), undefined);
   assert.equal(nextJob([waits!], [fresh!], { cores: 2, jobsMax: 1 }), undefined);
   assert.equal(planJobs(files, costs, true).length, files.length);
+});
+
+test("A22 a program is started in its compiled form where the runner has made one, else from its source", () => {
+  const root = join(import.meta.dirname, "../..");
+  const [command, other] = [join(root, "src/cli/outbox-relay.ts"), join(root, "test/servers/sink-process.ts")];
+  const before = process.env[COMPILED_FOLDER];
+  try {
+    delete process.env[COMPILED_FOLDER];
+    assert.equal(programPath(command), command);
+    mkdirSync(join(folder, "src/cli"), { recursive: true });
+    writeFileSync(join(folder, "src/cli/outbox-relay.js"), "");
+    process.env[COMPILED_FOLDER] = folder;
+    assert.equal(programPath(command), join(folder, "src/cli/outbox-relay.js"));
+    assert.equal(programPath(other), other);
+  } finally {
+    delete process.env[COMPILED_FOLDER];
+    if (before !== undefined) process.env[COMPILED_FOLDER] = before;
+  }
 });
 
 test("A22 a change runs the tests that load the file, and those that read everything", () => {

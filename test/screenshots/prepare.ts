@@ -32,7 +32,7 @@ export async function prepareDemo(dev: DevProcess): Promise<ReadonlyMap<string, 
   await post("/dev/faults", { fault: "flaky", on: false });
   const pipeline = encodeURIComponent("shipping.outbox@warehouse->warehouse");
   await post(`/api/v1/pipelines/${pipeline}/limit`, { perSecond: 50, reason: "the warehouse moves its database" });
-  await post("/dev/faults", { fault: "mend" });
+  await post("/dev/faults", { fault: "fix" });
   const done = await post<{ id: string }>("/api/v1/replays", {
     action: "replay",
     subject: "dead",
@@ -49,15 +49,22 @@ export async function prepareDemo(dev: DevProcess): Promise<ReadonlyMap<string, 
   const planned = { action: "replay", subject: "dead", all: true, reason: "all that is left" };
   await post("/api/v1/replays", planned);
   await arrived(HISTORY_EVENTS);
-  const { events } = await get<{ events: { id: string; source: string }[] }>("/events?q=state:dead");
+  interface Listed {
+    readonly id: string;
+    readonly source: string;
+    readonly correlationId: string | null;
+  }
+  const { events } = await get<{ events: Listed[] }>("/events?q=state:dead");
   const dead = events.find(({ source }) => source === "billing.outbox_events") ?? events[0]!;
   return new Map([
     ["overview", "#/"],
     ["pipelines", "#/pipelines"],
+    ["destination", "#/destinations/broker"],
     ["subscribers", "#/subscribers"],
     ["instances", "#/instances"],
     ["events", "#/events"],
     ["event", `#/events/${encodeURIComponent(dead.id)}?source=${encodeURIComponent(dead.source)}`],
+    ["correlation", `#/correlations/${encodeURIComponent(dead.correlationId ?? "")}`],
     ["dead-letters", "#/dead-letters"],
     ["keys", "#/keys"],
     ["replays", "#/replays"],

@@ -27,10 +27,12 @@ const server = createServer({ maxHeaderSize: 65_536 }, async (request, response)
   answer(request, response, manner);
 });
 
-/** `status:422`, `after:503:2`, `redirect:URL`, `hang`, `late:300`, `reset`, `half`, `long`, `garbage`, `interim`. */
+/** `status:422`, `says:422:BASE64`, `endless:422`, `after:503:2`, `redirect:URL`, `hang`, `late:300`, `reset`, `half`, `long`, `garbage`, `interim`. */
 function answer(request: IncomingMessage, response: ServerResponse, manner: string): void {
   const [kind, first = "", ...rest] = manner.split(":");
   if (kind === "status") response.writeHead(Number(first)).end("refused");
+  else if (kind === "says") sayText(request, response, Number(first), Buffer.from(rest.join(":"), "base64"));
+  else if (kind === "endless") sayForever(response.writeHead(Number(first)));
   else if (kind === "after") response.writeHead(Number(first), { "retry-after": rest.join(":") }).end();
   else if (kind === "redirect") response.writeHead(302, { location: [first, ...rest].join(":") }).end();
   else if (kind === "late") setTimeout(() => response.writeHead(200).end(), Number(first));
@@ -40,6 +42,22 @@ function answer(request: IncomingMessage, response: ServerResponse, manner: stri
   else if (kind === "interim") sayInterim(request);
   else if (kind === "long") response.writeHead(200).end(Buffer.alloc(1_000_000));
   else if (kind !== "hang") response.writeHead(204).end();
+}
+
+/** With the content type and the encoding that the request asks for. */
+function sayText({ headers }: IncomingMessage, response: ServerResponse, status: number, body: Buffer): void {
+  const type = String(headers["x-answer-type"] ?? "text/plain");
+  const coding = String(headers["x-answer-coding"] ?? "identity");
+  response.writeHead(status, { "content-type": type, "content-encoding": coding }).end(body);
+}
+
+/** A body without an end: as much as the other side takes. */
+function sayForever(response: ServerResponse): void {
+  const more = () => {
+    while (!response.destroyed && response.write("no such customer. "));
+  };
+  response.on("drain", more);
+  more();
 }
 
 /** Whatever may come before an answer, in pieces that cut it anywhere. */
@@ -57,7 +75,7 @@ function sayInterim({ socket }: IncomingMessage): void {
 }
 
 function isRefused(manner: string): boolean {
-  return /^(?:status|after|redirect)/.test(manner);
+  return /^(?:status|says|endless|after|redirect)/.test(manner);
 }
 
 server.listen(Number(port), "127.0.0.1");

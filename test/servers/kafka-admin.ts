@@ -32,6 +32,16 @@ export async function createTopic(admin: Admin, name: string, options: TopicOpti
   const { partitions = 1, replicas = 1, config = {} } = options;
   const configs = Object.entries(config).map(([key, value]) => ({ name: key, value: String(value) }));
   await admin.createTopics({ topics: [name], partitions, replicas, configs });
+  await haveLeaders(admin, name, partitions);
+}
+
+/** Returns when every partition, old and new, has a leader. */
+export async function addPartitions(admin: Admin, name: string, partitions: number): Promise<void> {
+  await admin.createPartitions({ topics: [{ name, count: partitions }] });
+  await haveLeaders(admin, name, partitions);
+}
+
+async function haveLeaders(admin: Admin, name: string, partitions: number): Promise<void> {
   await until(`topic ${name} has its leaders`, async () => {
     const { topics } = await admin.metadata({ topics: [name], forceUpdate: true });
     const known = topics.get(name)?.partitions ?? [];

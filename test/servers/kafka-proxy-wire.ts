@@ -72,6 +72,17 @@ export function errorCodeOf({ name, isFlexible }: KafkaRequest, answer: Buffer):
   return read.int16();
 }
 
+/** What a coordinator says to the end of a transaction, without having done anything. */
+export function answerToEnd({ correlationId, isFlexible }: KafkaRequest, code: number): Buffer {
+  const body = Buffer.alloc(isFlexible ? 12 : 10);
+  body.writeInt32BE(correlationId, 0);
+  // Behind the tagged fields of the header comes the time for which the client is throttled.
+  body.writeInt16BE(code, isFlexible ? 9 : 8);
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeInt32BE(body.length);
+  return Buffer.concat([length, body]);
+}
+
 class Reader {
   readonly #buffer: Buffer;
   #at: number;

@@ -2,7 +2,14 @@ import { once } from "node:events";
 import { createServer, connect as dial, type Socket } from "node:net";
 import { freePort } from "./free-port.ts";
 import { TransactionWatch } from "./kafka-proxy-watch.ts";
-import { correlationIdOf, errorCodeOf, frameSplitter, type KafkaRequest, parseRequest } from "./kafka-proxy-wire.ts";
+import {
+  answerToEnd,
+  correlationIdOf,
+  errorCodeOf,
+  frameSplitter,
+  type KafkaRequest,
+  parseRequest,
+} from "./kafka-proxy-wire.ts";
 
 /** What becomes of a request. */
 export type Fate =
@@ -15,7 +22,9 @@ export type Fate =
   /** Takes effect, but there is no answer: the client waits in vain, or loses its connection instead. */
   | { readonly kind: "lose-answer"; readonly reset: boolean }
   /** Never arrives; the client loses its connection. */
-  | { readonly kind: "lose" };
+  | { readonly kind: "lose" }
+  /** Never arrives; the client is answered with this error code, 0 for yes. Only for the end of a transaction. */
+  | { readonly kind: "answer"; readonly code: number };
 
 /** The port is the one at the client's end of the connection. */
 export type Decide = (request: KafkaRequest, clientPort: number) => Fate;
@@ -166,6 +175,10 @@ class Connection {
     const fate = request.name === null ? pass : decide(request, this.#clientPort);
     if (fate.kind === "lose") {
       this.resetClient();
+      return;
+    }
+    if (fate.kind === "answer") {
+      this.#client.write(answerToEnd(request, fate.code));
       return;
     }
     const dueMs = fate.kind === "hold" ? performance.now() + fate.ms : 0;

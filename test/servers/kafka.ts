@@ -1,5 +1,5 @@
 import { freePort } from "./free-port.ts";
-import { createTopic, deleteTopic, type TopicOptions, withAdmin } from "./kafka-admin.ts";
+import { addPartitions, createTopic, deleteTopic, type TopicOptions, withAdmin } from "./kafka-admin.ts";
 import { type KafkaProcess, spawnKafka } from "./kafka-process.ts";
 import type { KafkaProperties } from "./kafka-templates.ts";
 
@@ -29,6 +29,8 @@ export type KafkaServer = KafkaProcess & {
   readonly directBrokers: string;
   /** Returns when every partition has a leader. */
   createTopic(name: string, options?: TopicOptions): Promise<void>;
+  /** So many in all. */
+  addPartitions(name: string, partitions: number): Promise<void>;
   deleteTopic(name: string): Promise<void>;
 };
 
@@ -80,6 +82,8 @@ export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServe
     directBrokers,
     createTopic: (name: string, topic?: TopicOptions) =>
       withAdmin(directBrokers, (admin) => createTopic(admin, name, topic)),
+    addPartitions: (name: string, partitions: number) =>
+      withAdmin(directBrokers, (admin) => addPartitions(admin, name, partitions)),
     deleteTopic: (name: string) => withAdmin(directBrokers, (admin) => deleteTopic(admin, name)),
   });
 }

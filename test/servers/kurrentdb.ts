@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { createCertificates } from "./certificates.ts";
 import { freePort } from "./free-port.ts";
 import { startPlainServer } from "./plain-server.ts";
+import { programPath } from "./program-path.ts";
 import type { ServerProcess } from "./server-process.ts";
 
 export interface SeededEvent {
@@ -40,7 +41,7 @@ export interface KurrentDbOptions {
   readonly password?: string;
 }
 
-const PROGRAM = resolve(import.meta.dirname, "kurrentdb-process.ts");
+const PROGRAM = programPath(resolve(import.meta.dirname, "kurrentdb-process.ts"));
 const SEEDED_AT_ONCE = 20_000;
 
 export async function startKurrentDb({ password }: KurrentDbOptions = {}): Promise<KurrentDb> {

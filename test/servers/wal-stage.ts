@@ -4,10 +4,10 @@ import pg from "pg";
 import { type ErrorCode, isRelayError } from "../../src/core/errors.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
 import type { Checkpoint, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
-import { OwedRows } from "../../src/sources/postgres/log/owed-rows.ts";
+import { SettledAhead } from "../../src/sources/postgres/log/settled-ahead.ts";
 import { type WalKind, walKind } from "../../src/sources/postgres/wal/wal-kind.ts";
 import type { WalOptions } from "../../src/sources/postgres/wal/wal-options.ts";
-import type { WalPlace, WalSegment } from "../../src/sources/postgres/wal/wal-place.ts";
+import type { WalPosition, WalSegment } from "../../src/sources/postgres/wal/wal-position.ts";
 import type { PostgresServer } from "./postgres.ts";
 import { until } from "./until.ts";
 
@@ -55,7 +55,7 @@ export async function openStage(server: PostgresServer, columns = PLAIN) {
     slot,
     database,
     kind,
-    async begin(options: Partial<WalOptions> = {}): Promise<{ readonly log: WalKind; readonly place: WalPlace }> {
+    async begin(options: Partial<WalOptions> = {}): Promise<{ readonly log: WalKind; readonly place: WalPosition }> {
       const log = kind(options);
       await log.prepare();
       return { log, place: (await log.decode(await log.start())).place };
@@ -82,10 +82,14 @@ export async function openStage(server: PostgresServer, columns = PLAIN) {
   };
 }
 
-export const request = (place: WalPlace) => ({ heads: new Map([[0, place]]), laneCount: 1 });
+export const request = (place: WalPosition) => ({ heads: new Map([[0, place]]), laneCount: 1 });
 
 /** Everything up to the present end, and where that is. */
-export async function readOn(log: WalKind, place: WalPlace, pageRows = 1_000): Promise<{ rows: Rows; head: WalPlace }> {
+export async function readOn(
+  log: WalKind,
+  place: WalPosition,
+  pageRows = 1_000,
+): Promise<{ rows: Rows; head: WalPosition }> {
   const pass = await log.open(request(place));
   const rows: Rows = [];
   let head = place;
@@ -101,8 +105,8 @@ export async function readOn(log: WalKind, place: WalPlace, pageRows = 1_000): P
 
 /** Those of the rows that the checkpoint calls settled. */
 export function aheadOf(log: WalKind, { ahead }: Checkpoint<WalSegment>, rows: Rows): Rows {
-  const owed = new OwedRows(log, ahead);
-  return rows.filter((row) => owed.meet(row));
+  const settledAhead = new SettledAhead(log, ahead);
+  return rows.filter((row) => settledAhead.meet(row));
 }
 
 export const ids = (rows: Rows) => rows.map(({ event }) => event.id);

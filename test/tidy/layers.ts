@@ -11,8 +11,7 @@ const middle = [
 /** What each folder of src/ may import besides itself. Adapters count by their own folder, not by `sources`. */
 const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   core: [],
-  // Names only.
-  ports: ["core", "requests"],
+  ports: ["core"],
   postgres: lower,
   dynamodb: [...lower, "outbox"],
   // Only names are shared with adapters: of streams, keys and jobs.
@@ -25,13 +24,18 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   outbox: [...lower, "postgres"],
   inbox: [...lower, "postgres"],
   worker: [...lower, "requests"],
+  // A frame around both sides; of the engine it knows the face alone.
+  nestjs: [...lower, "postgres", "outbox", "relay"],
   operations: [...lower, ...middle],
   config: [...lower, ...middle],
   testing: [...lower, ...middle],
   lambda: [...lower, ...middle, "config"],
+  "dynamodb-runner": [...lower, ...middle, "config", "lambda"],
+  // The daemon knows nothing of the command line that starts it.
+  service: [...lower, ...middle, "operations", "config", "lambda", "dynamodb-runner", "http"],
   dev: "everything",
   cli: "everything",
-  http: "everything",
+  http: [...lower, ...middle, "operations", "config"],
   "http-destination.ts": "everything",
   "index.ts": "everything",
   "kafka.ts": "everything",
@@ -139,13 +143,15 @@ export function undeclaredPackages(repository: Repository): Offence[] {
 function packagesOf(module: Module): { name: string; line: number }[] {
   return module.imports
     .filter(({ specifier, target }) => target === undefined && !isBuiltin(specifier) && !/^[/#]|^\w+:/.test(specifier))
-    .map(({ specifier, line }) => ({
-      name: specifier
-        .split("/")
-        .slice(0, specifier.startsWith("@") ? 2 : 1)
-        .join("/"),
-      line,
-    }));
+    .map(({ specifier, line }) => ({ name: packageOf(specifier), line }));
+}
+
+/** `@a/b` of `@a/b/c`. */
+export function packageOf(specifier: string): string {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
 }
 
 function shippedPackages(manifest: Manifest): Set<string> {

@@ -16,6 +16,8 @@ export interface Import {
   readonly names: readonly string[];
   /** Set where the names are passed on to this module's own importers. */
   readonly reexported: boolean;
+  /** True for `import type` and `export type`: nothing is loaded at run time. */
+  readonly isType: boolean;
 }
 
 export interface Export {
@@ -55,7 +57,8 @@ export function parseModule(path: string, text: string): Module {
     const line = source.lineAt(match.index);
     const target = targetOf(specifier);
     const reexported = match[1] === "export";
-    imports.push({ specifier, target, line, names: bindings.map((binding) => binding.origin), reexported });
+    const names = bindings.map((binding) => binding.origin);
+    imports.push({ specifier, target, line, names, reexported, isType: match[2] !== undefined });
     if (!reexported) continue;
     for (const { name, origin, isType } of bindings) {
       exports.push({ name, origin, line, kind: isType ? "type" : "value", from: target });
@@ -66,7 +69,7 @@ export function parseModule(path: string, text: string): Module {
       const specifier = source.literals.get(match.index + match[0].length);
       if (specifier === undefined || (pattern === urls && !specifier.startsWith("."))) continue;
       const line = source.lineAt(match.index);
-      imports.push({ specifier, target: targetOf(specifier), line, names: ["*"], reexported: false });
+      imports.push({ specifier, target: targetOf(specifier), line, names: ["*"], reexported: false, isType: false });
     }
   }
   exports.push(...ownExports(source));

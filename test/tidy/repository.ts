@@ -13,6 +13,8 @@ export interface Repository {
   /** All TypeScript files, parsed once. */
   modules(): readonly Module[];
   manifest(path?: string): Manifest;
+  /** The manifest of an installed package; null where there is none. */
+  installed(name: string): Manifest | null;
 }
 
 export interface Manifest {
@@ -70,7 +72,16 @@ function repositoryOver(paths: readonly string[], read: (path: string) => string
       return modules;
     },
     manifest: (path = "package.json") => (known.has(path) ? (JSON.parse(text(path)) as Manifest) : {}),
+    installed: (name) => installedManifest(name, read),
   };
+}
+
+function installedManifest(name: string, read: (path: string) => string): Manifest | null {
+  try {
+    return JSON.parse(read(`node_modules/${name}/package.json`)) as Manifest;
+  } catch {
+    return null;
+  }
 }
 
 function withFolders(path: string): string[] {

@@ -5,6 +5,7 @@ import { crowdedStatementFiles, incompleteAdapters } from "./adapters.ts";
 import { deadConsoleExports, longComponents, wrongConsoleImports } from "./console.ts";
 import { deadExports, deadFiles } from "./dead-code.ts";
 import { brokenLinks, changelogForm, unknownCommands } from "./documents.ts";
+import { namesBesideGlossary } from "./glossary.ts";
 import { impureEngine, undeclaredPackages, wrongImports } from "./layers.ts";
 import { type Offence, type Repository, repositoryOf } from "./repository.ts";
 import { unprovedRequirements } from "./requirements.ts";
@@ -26,6 +27,7 @@ test("imports may not point up, sideways between adapters, or out of src", () =>
       'import "../relay/lane.ts";\nimport "../../test/servers/a.ts";\nimport "../../test/b.ts";',
     "src/sources/redis/redis-source.ts": 'import "../../postgres/pool.ts";\nimport "../memory/memory-source.ts";',
     "src/publishers/http/http-publisher.ts": 'import "../../relay/lane.ts";\nimport "./parts/http-errors.ts";',
+    "src/ports/queue.ts": 'import "../core/event.ts";\nimport type { A } from "../requests/a.ts";',
     "src/relay/lane.ts": 'import "../routing/route.ts";\nimport "../telemetry/log.ts";',
     "src/operations/list.ts": 'import "../sources/redis/redis-source.ts";\nimport "../config/load.ts";',
     "src/http/console-files.ts": 'new URL("../../console/build.ts", import.meta.url);',
@@ -37,6 +39,7 @@ test("imports may not point up, sideways between adapters, or out of src", () =>
     "src/core/event.test.ts:3",
     "src/core/event.ts:2",
     "src/operations/list.ts:2",
+    "src/ports/queue.ts:2",
     "src/publishers/http/http-publisher.ts:1",
     "src/relay/lane.ts:2",
     "src/sources/redis/redis-source.ts:2",
@@ -262,5 +265,23 @@ test("tests that check nothing or sleep are found", () => {
   assert.deepEqual(places(testsThatSleep, { "src/a.test.ts": lines.join("\n") }), [
     "src/a.test.ts:1",
     "src/a.test.ts:6",
+  ]);
+});
+
+test("names of the sources hold no word that the glossary rejects", () => {
+  const found = places(namesBesideGlossary, {
+    "docs/glossary.md":
+      "| term | meaning | not |\n|---|---|---|\n| lease | Time to live | tenure, term |\n| run | One pass | |\n",
+    "src/relay/tenure.ts": "",
+    "src/relay/lane.ts":
+      'const oldTenure = 1; // tenure\nclass A {\n  renewTenure(): void {}\n  readonly #tenures = "tenure";\n}',
+    "src/relay/lane.test.ts": "const tenure = 1;",
+    "console/src/a.ts": "function Tenure() {}\nconst terms = 1;",
+  });
+  assert.deepEqual(found, [
+    "console/src/a.ts:1",
+    "src/relay/lane.ts:1",
+    "src/relay/lane.ts:3",
+    "src/relay/tenure.ts:1",
   ]);
 });

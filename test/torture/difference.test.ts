@@ -54,7 +54,7 @@ test("A3 D9 what a promoted standby holds is read once and in order", async () =
 test("A3 D9 a table without the column is read once and in order too, as fast as its writers let it", async () => {
   await server.createDatabase("horizon");
   const logOf = (database: Database, lanes: number) =>
-    horizonKind({ ...tortureLog(database, lanes), patienceMs: 60_000 }) as ReadableLog<unknown>;
+    horizonKind({ ...tortureLog(database, lanes), reportAfterMs: 60_000 }) as ReadableLog<unknown>;
   await using scene = new Scene({ url: server.databaseUrl("horizon"), seed: 50, writers: 2, logOf });
   await scene.start();
   await deliver(scene, 400);

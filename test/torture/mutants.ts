@@ -1,6 +1,6 @@
 import type { Database } from "../../src/postgres/pool.ts";
 import { glance } from "../../src/postgres/transaction.ts";
-import type { LogPlace, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
+import type { LogPosition, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
 import type { Difference } from "../../src/sources/postgres/tail/difference.ts";
 import type { ReadableLog } from "./readers.ts";
 import { differenceLog } from "./scene.ts";
@@ -41,7 +41,7 @@ function forgetful(database: Database, laneCount: number): ReadableLog<unknown> 
   return {
     ...bound(log),
     open: (request) => {
-      const heads = [...(request.heads as ReadonlyMap<number, LogPlace<Difference>>)].map(
+      const heads = [...(request.heads as ReadonlyMap<number, LogPosition<Difference>>)].map(
         ([lane, { segment, mark }]) => {
           const end = segment.from.split(":")[1];
           return [lane, { mark, segment: { ...segment, from: `${end}:${end}:` } }] as const;
@@ -62,7 +62,7 @@ function bound(log: ReadableLog<unknown>): ReadableLog<unknown> {
   };
 }
 
-function withoutDebts(place: LogPlace<unknown>): LogPlace<unknown> {
+function withoutDebts(place: LogPosition<unknown>): LogPosition<unknown> {
   const { from, to } = place.segment as Difference;
   return { segment: { from, to }, mark: place.mark };
 }

@@ -2,8 +2,8 @@ import { setTimeout as dawdle } from "node:timers/promises";
 import { isRelayError } from "../../src/core/errors.ts";
 import type { Database } from "../../src/postgres/pool.ts";
 import { glance, transaction } from "../../src/postgres/transaction.ts";
-import type { LogKind, LogPlace, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
-import { OwedRows } from "../../src/sources/postgres/log/owed-rows.ts";
+import type { LogKind, LogPosition, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
+import { SettledAhead } from "../../src/sources/postgres/log/settled-ahead.ts";
 import { Chance } from "./chance.ts";
 
 /** As much of a kind of log as a reader needs. */
@@ -22,13 +22,16 @@ interface WindowRow<Segment> {
 }
 
 interface LaneOf<Segment> {
-  head: LogPlace<Segment>;
+  head: LogPosition<Segment>;
   /** Settled before, as the checkpoint says, and not met since. */
-  owed: OwedRows<Segment>;
+  settledAhead: SettledAhead<Segment>;
   /** Read and not behind the checkpoint yet. */
   window: WindowRow<Segment>[];
   version: number;
 }
+
+/** Ends in a row, some time apart, that make sure of it. */
+const LOOKS = 4;
 
 /**
  * One subscriber: reads, settles what it likes in the order of each key, and writes its checkpoints into the database.
@@ -67,12 +70,16 @@ export class TortureReader<Segment> {
 
   /** Reads until it is told to stop and, if `toTheEnd`, until nothing is left. */
   async run(isStopped: () => boolean, toTheEnd: () => boolean): Promise<void> {
+    let ends = 0;
     for (let isDone = false; !isDone; ) {
       const isLast = isStopped();
       try {
         if (this.#lanes.size === 0) await this.#restart();
         const isAtEnd = await this.#read(isLast);
-        isDone = isLast && (isAtEnd || !toTheEnd());
+        ends = isLast && isAtEnd ? ends + 1 : 0;
+        // A log that looks for what is final only now and then says meanwhile that nothing more is there.
+        isDone = isLast && (ends > LOOKS || !toTheEnd());
+        if (ends > 0) await dawdle(50);
         if (!isLast && this.#chance.is(0.1)) this.#lanes.clear();
         if (isAtEnd && !isLast) await dawdle(this.#chance.from(1, 8));
       } catch (error) {
@@ -97,8 +104,8 @@ export class TortureReader<Segment> {
       // What was never written down, or was forgotten by the server, was never delivered.
       this.#delivered.set(lane, versions.slice(0, written.version));
       const checkpoint = await this.#log.decode(written.text);
-      const owed = new OwedRows(this.#log, checkpoint.ahead);
-      this.#lanes.set(lane, { head: checkpoint.place, owed, window: [], version: written.version });
+      const settledAhead = new SettledAhead(this.#log, checkpoint.ahead);
+      this.#lanes.set(lane, { head: checkpoint.place, settledAhead, window: [], version: written.version });
     }
   }
 
@@ -125,7 +132,7 @@ export class TortureReader<Segment> {
   #keep(row: LogRow<Segment>): void {
     const lane = this.#lanes.get(row.event.lane);
     if (lane === undefined) throw new Error(`a row of lane ${row.event.lane} was shown to ${this.name}`);
-    lane.window.push({ row, isSettled: lane.owed.meet(row) });
+    lane.window.push({ row, isSettled: lane.settledAhead.meet(row) });
   }
 
   async #settle(all: boolean): Promise<void> {
@@ -141,7 +148,7 @@ export class TortureReader<Segment> {
       lane.version += 1;
       written.push({
         lane: number,
-        text: this.#log.encode(low, [...lane.owed.rest(), ...ahead]),
+        text: this.#log.encode(low, [...lane.settledAhead.rest(), ...ahead]),
         version: lane.version,
       });
     }

@@ -5,6 +5,7 @@ import { until } from "../../servers/until.ts";
 import { drain, judgeScene, readOn } from "./drain.ts";
 import type { EventWriter } from "./event-writer.ts";
 import { failOver } from "./failover.ts";
+import { keepEvidence } from "./kept-evidence.ts";
 import { transactionsAt } from "./log-segments.ts";
 import type { SourceKind } from "./proved-outbox.ts";
 import { describeState, openScene, REQUEST_TIMEOUT_MS, type Scene, type SceneOptions } from "./scene.ts";
@@ -50,6 +51,8 @@ export interface ProofReport {
   readonly settlesLost: number;
   /** Events of a log that waited beside it when their topic was made at last. */
   readonly parked: number;
+  /** Healthy events that were on their way at three kills in a row, and were replayed by hand. */
+  readonly buried: number;
   readonly takeOvers: number;
   readonly healedBatches: number;
   readonly seconds: number;
@@ -89,11 +92,13 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
   } finally {
     await writer.stop();
   }
-  await drain(scene, options.log);
+  const buried = await drain(scene, options.log);
   if (isLog) await readOn(scene, writer, options.log);
   options.log("reading the topics");
   const isolation = options.sabotage === "read-uncommitted" ? "read_uncommitted" : "read_committed";
   const verdict = await judgeScene(scene, writer, isolation);
+  const isSurprise = verdict.violations.length > 0 && options.sabotage === undefined;
+  if (isSurprise) options.log(`kept for you to look at: ${keepEvidence(scene, verdict)}`);
   return {
     source: scene.outbox.source,
     verdict,
@@ -104,6 +109,7 @@ export async function proveExactlyOnce(options: ProofOptions): Promise<ProofRepo
     restarts: striker.restarts,
     failovers: writer.eras - 1,
     ...struck,
+    buried,
     takeOvers: fleet.told("LaneTaken").length,
     healedBatches: healedBatches(scene),
     transactions: await transactionsOf(scene, verdict),

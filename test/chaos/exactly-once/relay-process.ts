@@ -7,7 +7,7 @@ import { kafkaPublisher } from "../../../src/publishers/kafka/kafka-publisher.ts
 import { relayOfProcess, say, startUntilSigterm, variable } from "../../e2e/relay-of-process.ts";
 import { logsOfProcess } from "../log-sources.ts";
 
-const TOO_MANY: readonly TechnicalEventName[] = ["IntentRelayed", "BatchSettled", "RunEnded"];
+const TOO_MANY: readonly TechnicalEventName[] = ["IntentRelayed", "BatchSettled", "RunEnded", "SourceAnswered"];
 
 /** For the proof of the proof: whatever a former owner delivered without settling it is sent again. */
 function withoutMemory(publisher: Publisher): Publisher {

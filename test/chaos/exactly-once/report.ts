@@ -32,6 +32,14 @@ export function describeReport(report: ProofReport): string {
     ...(report.source === "flag"
       ? []
       : [["parked", `${text(report.parked)} events waited for their topic`] as [string, string]]),
+    ...(report.buried === 0
+      ? []
+      : [
+          ["dead letters", `${report.buried} events were on their way at three kills in a row, and replayed`] as [
+            string,
+            string,
+          ],
+        ]),
     ["duration", `${report.seconds.toFixed(0)} s`],
     ["result", violations.length === 0 ? "0 lost, 0 duplicates, 0 out of order, 0 foreign" : countsText(violations)],
   ];

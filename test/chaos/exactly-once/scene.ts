@@ -7,6 +7,7 @@ import { headerText, readTopics } from "../../servers/kafka-reader.ts";
 import { type PostgresServer, startPostgres } from "../../servers/postgres.ts";
 import type { PostgresVersion } from "../../servers/postgres-binaries.ts";
 import { type ReplicatedPostgres, startReplicated } from "../../servers/postgres-standby.ts";
+import { programPath } from "../../servers/program-path.ts";
 import { until } from "../../servers/until.ts";
 import { type EventWriter, startEventWriter } from "./event-writer.ts";
 import { type KafkaStand, startKafkaStand } from "./kafka-stand.ts";
@@ -145,7 +146,7 @@ function newFleet(
   };
   return createFleet({
     databaseUrl: stage.relayUrl,
-    script: join(import.meta.dirname, "relay-process.ts"),
+    script: programPath(join(import.meta.dirname, "relay-process.ts")),
     variables: { KAFKA: JSON.stringify(kafka), SABOTAGE: sabotage ?? "", SOURCE: source },
     tables,
     lanes: LANES,

@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Browser } from "playwright-core";
+import type { z } from "zod";
+import type { overviewSchema } from "../../src/http/schemas/overview.ts";
+import type { TopSnapshot } from "../../src/operations/overview/top-meter.ts";
+import type { Status } from "../../src/operations/pipelines/status.ts";
+import { openBrowser } from "../servers/chromium.ts";
+import { freePort } from "../servers/free-port.ts";
+import { type Receiver, startReceiver } from "../servers/receiver.ts";
+import { until } from "../servers/until.ts";
+import { openConsole } from "./console-page.ts";
+import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
+import { serverOfFile } from "./service-stage.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+const server = serverOfFile();
+
+type Overview = z.output<typeof overviewSchema>;
+
+const SOURCE = "crm.outbox";
+
+/** What a surface says of one pipeline: events pending, behind a dead letter, and dead. */
+type Counts = readonly [pending: number | null, behindDead: number | null, dead: number];
+type Told = Readonly<Record<string, Counts>>;
+
+/** One table, three routes: one whose events may be refused, one to a receiver that is down, one that takes everything. */
+async function openCrm(receiver: Receiver): Promise<{ stage: Stage; env: Record<string, string> }> {
+  const stage = await openStage(server(), { database: "counts", tables: [] });
+  await stage.sql(`create schema crm;
+    create table ${SOURCE} (id uuid primary key default gen_random_uuid(), position bigint generated always as identity,
+      event_name text not null, aggregate_id text, payload text not null default '{}', headers jsonb not null default '{}',
+      status text not null default 'Pending', attempts int not null default 0, next_attempt_at timestamptz,
+      occurred_at timestamptz not null default clock_timestamp());
+    create index on ${SOURCE} (position) where status = 'Pending';
+    grant usage on schema crm to ${stage.role};
+    grant select, update on ${SOURCE} to ${stage.role}`);
+  const destinations = { out: { url: "stdout:" }, web: { url: receiver.url }, audits: { url: "discard:" } };
+  const routes = [
+    { types: "order.*", destination: "out", topic: "{header:tenant}.{type}" },
+    { types: "mail.*", destination: "web" },
+    { types: "audit.*", destination: "audits" },
+  ];
+  const env = {
+    DATABASE_URL: stage.relayUrl,
+    OUTBOX_SCHEMAS: "crm",
+    OUTBOX_DESTINATIONS: JSON.stringify(destinations),
+    OUTBOX_ROUTES: JSON.stringify(routes),
+    POLL_INTERVAL_MS: "100",
+    NO_COLOR: "1",
+    PORT: String(await freePort()),
+  };
+  return { stage, env };
+}
+
+/**
+ * Dead: a1 and b1, which have no tenant. Behind them: a2, a3, b2. Pending: mails, also one of the dead letter's key, and
+ * an audit that is scheduled for tomorrow. Unrouted, for half an hour: two of a type that no route knows, one of them of
+ * the dead letter's key.
+ */
+async function write({ sql }: Stage): Promise<void> {
+  await sql(`insert into ${SOURCE} (event_name, aggregate_id, headers, next_attempt_at, occurred_at)
+    select name, key, headers::jsonb, next_at, clock_timestamp() - age from (values
+      ('order.placed', 'a', '{}', null::timestamptz, interval '0'), ('order.paid', 'a', '{"tenant": "t"}', null, '0'),
+      ('order.sent', 'a', '{"tenant": "t"}', null, '0'), ('order.placed', 'b', '{}', null, '0'),
+      ('order.paid', 'b', '{"tenant": "t"}', null, '0'), ('order.placed', 'c', '{"tenant": "t"}', null, '0'),
+      ('mail.welcome', 'x', '{}', null, '0'), ('mail.welcome', 'y', '{}', null, '0'), ('mail.bye', 'a', '{}', null, '0'),
+      ('audit.login', 'u', '{}', null, '1 hour'), ('audit.purge', 'v', '{}', now() + interval '1 day', '1 hour'),
+      ('strange.thing', 'a', '{}', null, '30 minutes'), ('strange.thing', 'z', '{}', null, '30 minutes')
+    ) events (name, key, headers, next_at, age)`);
+}
+
+/** The truth, in plain SQL. */
+async function bySql({ sql }: Stage): Promise<Told> {
+  const rows = await sql<{ name: string; counts: [number, number, number] }>(`
+    with dead as (select event_key as key from outbox_relay.failed_events where resolved_at is null),
+    waiting as (select split_part(event_name, '.', 1) as kind, aggregate_id as key from ${SOURCE} where status = 'Pending')
+    select p.name, array[
+      (select count(*) from waiting w where w.kind = p.kind and not (p.kind = 'order' and w.key in (select key from dead))),
+      (select count(*) from waiting w where w.kind = p.kind and p.kind = 'order' and w.key in (select key from dead)),
+      (select count(*) from outbox_relay.failed_events f where f.pipeline = p.name and f.resolved_at is null)]::int[] as counts
+    from (values ('${SOURCE}->out', 'order'), ('${SOURCE}->web', 'mail'), ('${SOURCE}->audits', 'audit'),
+      ('unrouted', 'strange')) p (name, kind)`);
+  return Object.fromEntries(rows.map(({ counts, name }) => [name, counts]));
+}
+
+const PIPELINES = ["out", "web", "audits"].map((destination) => `${SOURCE}->${destination}`);
+
+const ofStatus = ({ pipelines, unrouted }: Pick<Status, "pipelines" | "unrouted">): Told => ({
+  ...Object.fromEntries(pipelines.map((it) => [it.pipeline, [it.pending, it.behindDeadLetters, it.deadLetters]])),
+  unrouted: [unrouted.reduce((sum, { events }) => sum + events, 0), 0, 0],
+});
+
+const ofOverview = ({ destinations, unrouted }: Overview): Told => ({
+  ...Object.fromEntries(
+    destinations.map((it) => [it.pipelines[0], [it.pending, it.behindDeadLetters, it.deadLetters]]),
+  ),
+  unrouted: [unrouted, 0, 0],
+});
+
+function ofMetrics(text: string): Told {
+  const value = (name: string, labels: string) => {
+    const found = text.split("\n").filter((line) => line.startsWith(`outbox_relay_${name}{${labels}} `));
+    assert.equal(found.length, 1, `${name}{${labels}} in\n${text}`);
+    return Number(found[0]!.split(" ").at(-1));
+  };
+  const of = (destination: string, state: string) =>
+    value("pending_events", `source="${SOURCE}",destination="${destination}",state="${state}"`);
+  return {
+    ...Object.fromEntries(
+      PIPELINES.map((name) => {
+        const destination = name.split("->")[1]!;
+        return [name, [of(destination, "pending"), of(destination, "behind_dead"), of(destination, "dead")]];
+      }),
+    ),
+    unrouted: [value("unrouted_events", `source="${SOURCE}"`), 0, 0],
+  };
+}
+
+const published = (text: string) =>
+  text
+    .split("\n")
+    .filter((line) => line.startsWith("outbox_relay_events_published_total{"))
+    .sort();
+
+const json = async <T>(running: ServiceProcess, path: string) => JSON.parse((await running.get(path)).body) as T;
+
+describe("what waits, as every surface tells it", () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await openBrowser();
+  });
+  after(() => browser?.close());
+
+  test("H1 A11 A13 G4: status, top, API, overview, metrics, health and console say the same as SQL, route by route", async () => {
+    await using receiver = await startReceiver();
+    receiver.manner = 503;
+    const { env, stage } = await openCrm(receiver);
+    await using it = stage;
+    await using running = startService(["run"], env);
+    await running.becomes("healthy");
+    await write(it);
+    await until("the rest is delivered or dead", async () => {
+      const [left] = await it.sql<{
+        done: number;
+        dead: number;
+      }>(`select count(*) filter (where status = 'Dispatched')::int as done,
+        count(*) filter (where status = 'Failed')::int as dead from ${SOURCE}`);
+      return left?.done === 2 && left.dead === 2;
+    });
+    const truth = await bySql(it);
+    assert.deepEqual(truth, {
+      [`${SOURCE}->out`]: [0, 3, 2],
+      [`${SOURCE}->web`]: [3, 0, 0],
+      [`${SOURCE}->audits`]: [1, 0, 0],
+      unrouted: [2, 0, 0],
+    });
+
+    const [status, top] = await Promise.all([
+      runCommand(["status", "-o", "json"], env),
+      runCommand(["top", "-o", "json"], env),
+    ]);
+    const told = JSON.parse(status.stdout) as Status;
+    assert.deepEqual(ofStatus(told), truth, "status");
+    const shown = JSON.parse(top.stdout) as TopSnapshot;
+    assert.deepEqual(ofStatus(shown as never), truth, "top");
+    assert.deepEqual([shown.pending, shown.behindDeadLetters, shown.deadLetters], [4, 3, 2], "top, all together");
+    assert.deepEqual(ofStatus(await json<Status>(running, "/api/v1/status")), truth, "API");
+    const overview = await until("the overview is as new", async () => {
+      const found = await json<Overview>(running, "/api/v1/overview");
+      return found.deadLetters === 2 && found.pending === 4 ? found : null;
+    });
+    assert.deepEqual(ofOverview(overview), truth, "overview");
+    assert.deepEqual([overview.behindDeadLetters, overview.isEstimate], [3, false]);
+    const { body: metrics } = await running.get("/metrics");
+    assert.deepEqual(ofMetrics(metrics), truth, "metrics");
+    const health = (await running.get("/health")).json();
+    assert.deepEqual(
+      [health.unpublishedEventCount, health.behindDeadLetterCount, health.deadLetterCount, health.unroutedEventCount],
+      [4, 3, 2, 2],
+    );
+    assert.deepEqual(
+      [status.code, told.problems],
+      [
+        3,
+        [
+          `${SOURCE}->out has 2 dead letters, and 3 events wait behind them`,
+          `${SOURCE} has 2 events that no route matches`,
+        ],
+      ],
+      "nobody is late: the old events are unrouted or scheduled",
+    );
+    await consoleAgrees(browser, env.PORT!, truth);
+    await keepsCounting(running);
+
+    running.kill("SIGTERM");
+    assert.equal((await running.ended).code, 0);
+    const left = JSON.parse((await runCommand(["status", "-o", "json"], env)).stdout) as Status;
+    assert.deepEqual(ofStatus(left), truth, "status while no relay runs");
+  });
+});
+
+async function consoleAgrees(browser: Browser, port: string, truth: Told): Promise<void> {
+  await using shown = await openConsole(browser, `http://127.0.0.1:${port}`);
+  await shown.go("#/pipelines");
+  const rows = (await shown.page.evaluate(`[...document.querySelectorAll(".pipelines > li")].map((row) => [
+    row.querySelector("h2").textContent.trim(),
+    Object.fromEntries([...row.querySelectorAll(".figures > div")].map((it) =>
+      [it.querySelector("dt").textContent, it.querySelector("dd").textContent]))])`)) as [
+    string,
+    Record<string, string>,
+  ][];
+  const figures = Object.fromEntries(rows);
+  for (const pipeline of PIPELINES) {
+    const of = figures[pipeline] ?? {};
+    const counts = [of.pending, of["behind dead letters"], of.dead].map(Number);
+    assert.deepEqual(counts, truth[pipeline], `the console's ${pipeline}`);
+  }
+  assert.equal(figures[SOURCE]?.unrouted, "2");
+  await shown.go("#/");
+  const tiles = await shown.page.innerText(".tiles");
+  assert.match(tiles, /3 events wait behind them/);
+  assert.doesNotMatch(tiles, /nothing waits/);
+  for (const pipeline of PIPELINES) {
+    const [pending, behind, dead] = truth[pipeline]!;
+    await shown.go(`#/destinations/${pipeline.split("->")[1]}`);
+    const of = await shown.page.innerText(".tiles");
+    assert.match(
+      of,
+      new RegExp(`Pending\\s+${pending}\\s+${behind === 0 ? "none" : `${behind} more`} behind dead letters`),
+    );
+    assert.match(of, new RegExp(`Dead letters\\s+${dead}\\s`));
+  }
+}
+
+/** A counter that begins again would look like a restart that there was none. */
+async function keepsCounting(running: ServiceProcess): Promise<void> {
+  const before = published((await running.get("/metrics")).body);
+  assert.ok(
+    before.some((line) => / [1-9]/.test(line)),
+    before.join("\n"),
+  );
+  running.kill("SIGHUP");
+  await until("the tables are read anew", () => running.logs(({ message }) => message === "reading").length === 2);
+  assert.deepEqual(published((await running.get("/metrics")).body), before);
+}
