@@ -307,8 +307,8 @@ describe("the response names the records to deliver again", () => {
   test("D5 a destination that never answers is given up before the function's end, and counted", async () => {
     const [record] = await intend({ manner: "hang" });
     const began = performance.now();
-    assert.deepEqual(await handlerOf()({ Records: [record!] }, context(1_500)), none);
-    assert.ok(performance.now() - began < 1_500);
+    assert.deepEqual(await handlerOf()({ Records: [record!] }, context(8_000)), none);
+    assert.ok(performance.now() - began < 8_000);
     assert.equal((await stateOf(record!))!.attemptCount, 1);
   });
 });

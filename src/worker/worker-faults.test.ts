@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { assertWithin } from "../../test/servers/pace.ts";
 import { type RedisServer, startRedis } from "../../test/servers/redis.ts";
 import { until } from "../../test/servers/until.ts";
 import { WorkerStage } from "../../test/servers/worker-stage.ts";
@@ -45,7 +46,7 @@ test("E6 the lock lives for lockMs, is renewed during the execution, and its fen
     free = resolve;
   });
   await stage.work({
-    lockMs: 600,
+    lockMs: 2_400,
     execute: async (_, { fence, signal }) => {
       fences.push(fence);
       await held;
@@ -54,11 +55,11 @@ test("E6 the lock lives for lockMs, is renewed during the execution, and its fen
   });
   await stage.ask("r-1");
   const token = await until("it is locked", () => stage.redis.get(lockKey(stage, "r-1")));
-  assert.ok((await stage.redis.pttl(lockKey(stage, "r-1"))) <= 600);
+  assert.ok((await stage.redis.pttl(lockKey(stage, "r-1"))) <= 2_400);
   const from = performance.now();
   await until("it outlived two lives", async () => {
     assert.equal(await stage.redis.get(lockKey(stage, "r-1")), token);
-    return performance.now() - from > 1_200;
+    return performance.now() - from > 5_000;
   });
   free();
   assert.deepEqual((await stage.outcome("r-1")).data, { id: "r-1", result: false });
@@ -140,7 +141,7 @@ test("E6 the log does not answer: nothing is executed while it cannot be read, a
   const id = await stage.ask("r-1");
   stage.log.fail("nobody there");
   await stage.work({
-    lockMs: 400,
+    lockMs: 2_000,
     execute: () => {
       executed += 1;
       stage.log.fail("gone again");
@@ -154,7 +155,7 @@ test("E6 the log does not answer: nothing is executed while it cannot be read, a
   const from = performance.now();
   await until("the lock is kept for longer than its life", async () => {
     assert.equal(await stage.redis.exists(lockKey(stage, "r-1")), 1);
-    return performance.now() - from > 800;
+    return performance.now() - from > 4_200;
   });
   stage.log.fail(null);
   await stage.outcome("r-1");
@@ -250,5 +251,5 @@ test("E6 Redis is away: a start waits for it, and an end does not", async () => 
   await stage.line("it tries to connect", ({ reason }) => /ECONNREFUSED/.test(reason!));
   const from = performance.now();
   await stage[Symbol.asyncDispose]();
-  assert.ok(performance.now() - from < 12_000);
+  await assertWithin(performance.now() - from, 12_000, "the end");
 });

@@ -9,7 +9,7 @@ test("D2 D3 D4 D5: DynamoDB killed -9 and restarted amid 600 intents through the
     runnerKills: 1,
     runners: 1,
     seed: 8,
-    drainMs: 60_000,
+    drainMs: 180_000,
     log: (line) => t.diagnostic(line),
   });
   t.diagnostic(describeVerdict(verdict));

@@ -16,6 +16,7 @@ describe("exactly once into Kafka", () => {
       kills: 8,
       behindMs: 2_000,
       secondsMax: 45,
+      blowsMin: 6,
       plan: ["kill", "kill", "pause", "kill", "brokerKill", "kill", "cut"],
       log: (line) => t.diagnostic(line),
     });

@@ -20,7 +20,7 @@ const HEALTHY = ["a", "b", "c", "d"];
 const EVENTS_PER_KEY = 15;
 /** Small, so that a bound made of it says something. */
 const IN_FLIGHT_MAX = 6;
-const LEASE_MS = 1_500;
+const LEASE_MS = 5_000;
 const RELAYS = 2;
 
 describe("relays of a managed outbox that die over parked events", () => {
@@ -106,7 +106,7 @@ async function openScene(): Promise<Scene> {
       leaseMs: LEASE_MS,
       limits: { batchSize: 3, inFlightEventsMax: IN_FLIGHT_MAX, pageRows: 10 },
       retry: { initialMs: 20, maxMs: 200, attemptsMax: 1_000 },
-      timing: { leaseMarginMs: 300, publishTimeoutMs: 800, balanceMs: 200, pollIntervalMs: 50, reviewMs: 300 },
+      timing: { leaseMarginMs: 500, publishTimeoutMs: 3_500, balanceMs: 200, pollIntervalMs: 50, reviewMs: 300 },
     }),
   );
   const owned = started.move();

@@ -19,6 +19,8 @@ export interface RoundsOptions {
   readonly seed: number;
   readonly version: PostgresVersion;
   readonly blows: readonly Blow[];
+  /** Default: short, so that what is killed or paused is soon replaced. */
+  readonly leaseMs?: number;
   /** Told what happens, line by line. */
   readonly log: (line: string) => void;
 }
@@ -46,7 +48,7 @@ const IN_FLIGHT_MAX = 12;
 /** New arrivals between two blows: the traffic flows again before the next one. */
 const ARRIVALS_BETWEEN = 60;
 const BATCH_SIZE = 4;
-const DRAIN_MS = 30_000;
+const DRAIN_MS = 120_000;
 
 /** Three relay processes on one database while writers insert and blows fall, one after the other. */
 export async function runRounds(options: RoundsOptions): Promise<RoundsReport> {
@@ -55,7 +57,7 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsReport> {
   const sink = started.use(await startSink());
   const stage = started.use(await openStage(postgres, { database: "shop", tables: TABLES }));
   await createAggregates(stage.pool, KEYS);
-  const fleet = started.use(newFleet(stage, sink));
+  const fleet = started.use(newFleet(stage, sink, options.leaseMs ?? LEASE_MS));
   for (let n = 1; n <= RELAYS; n += 1) await fleet.start(`relay-${n}`);
   const writers = startWriters({ url: stage.url, tables: TABLES, keys: KEYS, seed: options.seed });
   const rounds = new Rounds(options, fleet, sink);
@@ -82,17 +84,17 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsReport> {
   return rounds.report(judge(ledger, arrivals, outbox), Number(state?.total));
 }
 
-function newFleet(stage: Stage, sink: Sink): RelayFleet {
+function newFleet(stage: Stage, sink: Sink, leaseMs: number): RelayFleet {
   return createFleet({
     databaseUrl: stage.relayUrl,
     sinkPort: sink.port,
     tables: TABLES,
     lanes: 6,
-    leaseMs: LEASE_MS,
+    leaseMs,
     limits: { batchSize: BATCH_SIZE, inFlightEventsMax: IN_FLIGHT_MAX, pageRows: 12 },
     // The sink refuses the same keys again and again: patience, so that none of them dies of it.
     retry: { initialMs: 50, maxMs: 400, attemptsMax: 1_000 },
-    timing: { leaseMarginMs: 500, publishTimeoutMs: 1_500, balanceMs: 250, pollIntervalMs: 100 },
+    timing: { leaseMarginMs: 0.2 * leaseMs, publishTimeoutMs: 0.6 * leaseMs, balanceMs: 250, pollIntervalMs: 100 },
   });
 }
 

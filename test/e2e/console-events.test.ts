@@ -131,7 +131,7 @@ describe("events, keys and plans in a real browser", () => {
     await using it = await signIn(browser, stage.address, TOKENS.operator, "#/dead-letters");
     const { page } = it;
     stage.judge.refusal = "no amount";
-    const badge = (state: string) => page.locator("h1 .badge", { hasText: state }).waitFor({ timeout: 20_000 });
+    const badge = (state: string) => page.locator("h1 .badge", { hasText: state }).waitFor();
     await page.getByRole("button", { name: /^Plan to replay all/ }).click();
     await inDialog(page, "try one", "Create the plan");
     await page.getByText("This plan has not run yet.").waitFor();

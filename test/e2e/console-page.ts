@@ -12,6 +12,9 @@ interface ConsoleOptions {
   readonly theme?: "light" | "dark";
 }
 
+/** Only what never comes is waited for so long. */
+const PATIENCE_MS = 120_000;
+
 /** The console in a browser, with whatever it complains about. */
 export interface ConsolePage extends AsyncDisposable {
   readonly page: Page;
@@ -38,6 +41,7 @@ export async function openConsole(
     reducedMotion: "reduce",
   });
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   const complaints = complaintsOf(page);
   const settled = () =>
     until("the screen has loaded", () => page.evaluate(isLoaded)).then(
@@ -92,9 +96,16 @@ function complaintsOf(page: Page): string[] {
   return complaints;
 }
 
-/** In the browser. */
-function isLoaded(): boolean {
-  const { document } = globalThis as unknown as { document: { querySelector(selector: string): unknown } };
+/** In the browser. What an address or an answer has begun is there after two frames: until then the screen may be the former one. */
+async function isLoaded(): Promise<boolean> {
+  const { document, requestAnimationFrame, setTimeout } = globalThis as unknown as {
+    readonly document: { querySelector(selector: string): unknown };
+    requestAnimationFrame(run: () => void): void;
+    setTimeout(run: () => void): void;
+  };
+  await new Promise<void>((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve))); // why: frames are what is awaited
+  });
   const has = (selector: string) => document.querySelector(selector) !== null;
   return has("#console h1") && !has(".skeleton, [aria-busy=true]");
 }
@@ -131,7 +142,7 @@ export async function sideScroll(page: Page): Promise<string | null> {
   return wide;
 }
 
-const ADAPTS_MS = 1_000;
+const ADAPTS_MS = 10_000;
 
 const WIDEST = `(() => {
   const width = document.documentElement.clientWidth;

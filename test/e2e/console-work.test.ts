@@ -54,7 +54,7 @@ describe("work done in the console, in a real browser", () => {
        from generate_series(1, 2 * $1::int) n`,
       [KEYS],
     );
-    await until("the head of every key is dead", async () => (await stage.dead()) === KEYS, 60_000);
+    await until("the head of every key is dead", async () => (await stage.dead()) === KEYS);
     assert.deepEqual(stage.judge.taken, [], "what is behind a dead one waits");
     await stage.sql(`update shop.outbox set headers = '{"tenant": "acme"}'`);
 
@@ -65,8 +65,8 @@ describe("work done in the console, in a real browser", () => {
     await page.getByRole("button", { name: "Create the plan" }).click();
     await page.getByRole("button", { name: "Run the plan" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
-    await page.locator("h1 .badge", { hasText: "done" }).waitFor({ timeout: 60_000 });
-    await until("what waited behind them has arrived", () => stage.judge.taken.length >= 2 * KEYS, 60_000);
+    await page.locator("h1 .badge", { hasText: "done" }).waitFor();
+    await until("what waited behind them has arrived", () => stage.judge.taken.length >= 2 * KEYS);
 
     const byKey = Map.groupBy(stage.judge.taken, ({ key }) => key);
     const wrong = [...byKey].filter(([, taken]) => {
@@ -115,7 +115,7 @@ describe("work done in the console, in a real browser", () => {
     await page.getByText("While a tab of the console is open").waitFor();
     await stage.sql(`insert into shop.outbox (id, aggregate_id, event_type, payload)
       values ('untold', 'untold', 'order.placed', '{}')`);
-    await until("it is told", async () => Number(await page.evaluate("noted.length")) > 0, 60_000);
+    await until("it is told", async () => Number(await page.evaluate("noted.length")) > 0);
     const noted = (await page.evaluate("noted")) as readonly (readonly [title: string, body: string])[];
     assert.match(noted[0]?.[1] ?? "", /1 new dead letter$/);
     assert.doesNotMatch(JSON.stringify(noted), /untold|tenant/);

@@ -54,7 +54,7 @@ export async function problemsOnce(service: ServiceProcess, told: RegExp): Promi
     last = problems.map(({ name, reason }) => `${name}: ${reason}`);
     return last.some((problem) => told.test(problem));
   };
-  await until(`the health tells ${told}`, look, 60_000).catch((error: Error) => {
+  await until(`the health tells ${told}`, look).catch((error: Error) => {
     throw new Error(`${error.message}; it tells ${JSON.stringify(last)}\n${service.stderr()}`, { cause: error });
   });
   return last;

@@ -195,7 +195,7 @@ describe("a database that was restored", () => {
     await it.drained();
     await running.becomes("healthy");
     assertOnce(await read("restored"), [...before, ...pending, ...forgotten, ...later]);
-    assert.ok(running.logs(({ event }) => event === "LaneHealed").length > 0, "the ledger told what was forgotten");
+    await running.logged("what the ledger told of the forgotten", ({ event }) => event === "LaneHealed");
   });
 
   test("A2: to a state beyond it: the lane halts; adopted, it sends again only what the ledger has forgotten", async () => {

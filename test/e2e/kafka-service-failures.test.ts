@@ -129,7 +129,8 @@ describe("outbox-relay run and events that Kafka does not take", { concurrency: 
     await using running = await it.run();
     const problems = await problemsOnce(running, /^kafka topic waiting\.unknown: .*does not exist: create it/);
     assert.equal(problems.length, 1, "nothing else is wrong");
-    assert.equal(sample((await running.get("/metrics")).body, 'outbox_relay_blocked_topics{destination="kafka"}'), 1);
+    const blocked = 'outbox_relay_blocked_topics{destination="kafka"}';
+    await until("the metric tells", async () => sample((await running.get("/metrics")).body, blocked) === 1);
     const more = await it.insert(eventsOf("waiting.known", 5));
     await it.waitFor("the others go on", async () => (await it.pendingCount()) === unknown.length);
     assert.deepEqual(await it.sql("select from outbox_relay.holds"), [], "waiting is no attempt");
@@ -191,7 +192,9 @@ describe("outbox-relay run and events that Kafka does not take", { concurrency: 
     for (const [n, leastMs] of [1_000, 2_000, 4_000].entries()) {
       assert.ok(pausesMs[n]! >= leastMs, `pause ${n + 1} of ${pausesMs} ms`);
     }
-    assert.equal(sample((await second.get("/metrics")).body, "outbox_relay_failed_events"), 1);
+    await until("the metric tells", async () => {
+      return sample((await second.get("/metrics")).body, "outbox_relay_failed_events") === 1;
+    });
   });
 
   test("G5 A2: SIGTERM in the middle of traffic ends with 0, and another process goes on: every event once", async () => {
@@ -203,7 +206,7 @@ describe("outbox-relay run and events that Kafka does not take", { concurrency: 
       ids.push(...(await it.insert(eventsOf("rolling", 1_500, 20))));
       await using running = await it.run();
       const before = follower.records.length;
-      await follower.waitFor((records) => records.length > before + 100, 60_000);
+      await follower.waitFor((records) => records.length > before + 100);
       const writing = it.insert(eventsOf("rolling", 100, 20));
       running.kill("SIGTERM");
       const { code, stderr } = await running.ended;
@@ -294,7 +297,7 @@ describe("outbox-relay run and a broker that goes away", () => {
       while (ids.length < upTo) ids.push(...(await it.insert(all.slice(ids.length, ids.length + 50))));
     };
     await write(500);
-    await follower.waitFor(100, 60_000);
+    await follower.waitFor(100);
     const writing = write(1_500);
     await kafka.kill();
     await writing;

@@ -35,16 +35,13 @@ export interface KafkaStage extends Stage {
   drained(): Promise<void>;
 }
 
-/** Long, because a machine that runs many tests at a time is slow to start things. */
-const PATIENCE_MS = 60_000;
-
 export async function openKafkaStage(place: Place, database: string, env: Env): Promise<KafkaStage> {
   const stage = await openStage(place, { database, tables: [TABLE] });
   const full = { DATABASE_URL: stage.relayUrl, OUTBOX_SCHEMAS: TABLE.schema, ...env };
   const pendingCount = () => countPending(stage);
   let latest: ServiceProcess | null = null;
   const waitFor = async (what: string, condition: () => boolean | Promise<boolean>) => {
-    await until(what, condition, PATIENCE_MS).catch((error: Error) => {
+    await until(what, condition).catch((error: Error) => {
       throw new Error(`${error.message}\n${latest?.stderr().slice(-4_000)}`, { cause: error });
     });
   };

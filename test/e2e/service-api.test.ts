@@ -11,7 +11,7 @@ import type { Status } from "../../src/operations/pipelines/status.ts";
 import type { FrozenPlan } from "../../src/operations/replay/frozen-plan.ts";
 import type { ReplayPlan } from "../../src/operations/replay/replay-plan.ts";
 import { freePort } from "../servers/free-port.ts";
-import { until } from "../servers/until.ts";
+import { until, untilEqual } from "../servers/until.ts";
 import { type DeadLetterStage, deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
 import { type Ask, apiClient, type OpenApiDocument, requireValid } from "./openapi-client.ts";
 import type { ServiceProcess } from "./service-process.ts";
@@ -59,8 +59,11 @@ describe("the HTTP API", { concurrency: 3 }, () => {
 
     const status = (await ask<Status>("GET", "/api/v1/status")).body;
     assert.equal(status.pipelines.find(({ pipeline }) => pipeline === PIPELINE)?.deadLetters, 1);
-    assert.equal((await ask<Status>("GET", "/api/v1/pipelines")).body.pipelines.length, 4);
-    assert.equal((await ask<{ lanes: object[] }>("GET", "/api/v1/lanes")).body.lanes.length, 16);
+    await until("all have their lanes", async () => {
+      const { pipelines } = (await ask<Status>("GET", "/api/v1/pipelines")).body;
+      const { lanes } = (await ask<{ lanes: object[] }>("GET", "/api/v1/lanes")).body;
+      return pipelines.length === 4 && lanes.length === 16;
+    });
     assert.deepEqual((await ask("GET", "/api/v1/sources")).body.broken, []);
     const first = (await ask<EventPage>("GET", "/api/v1/events", { query: { limit: "3" } })).body;
     const cursor = first.cursor ?? assert.fail("there is more");
@@ -109,9 +112,11 @@ describe("the HTTP API", { concurrency: 3 }, () => {
     assert.deepEqual([discarded.status, discarded.body.replay.state], [202, "running"], "a filter goes by a plan");
     await until("in order, without b1", () => deliveredBy(running).split(" ").sort().join(" ") === "a1 a2 b2 c1 d1");
     assert.ok(deliveredBy(running).indexOf("a1") < deliveredBy(running).indexOf("a2"));
-    const { deadLetters } = (await ask<Letters>("GET", "/api/v1/dead-letters", { query: { resolved: "true" } })).body;
-    const told = deadLetters.map(({ resolution }) => `${resolution?.how} by ${resolution?.by}`);
-    assert.deepEqual(told.sort(), ["discarded by api", ...Array<string>(3).fill("replayed by anna")]);
+    const told = async () => {
+      const { body } = await ask<Letters>("GET", "/api/v1/dead-letters", { query: { resolved: "true" } });
+      return body.deadLetters.map(({ resolution }) => `${resolution?.how} by ${resolution?.by}`).sort();
+    };
+    await untilEqual("all tell who did it", told, ["discarded by api", ...Array<string>(3).fill("replayed by anna")]);
   });
 
   test("G4: a pipeline is paused and resumed over HTTP", async () => {

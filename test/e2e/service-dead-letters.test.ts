@@ -6,6 +6,7 @@ import { type EventPage, listEvents } from "../../src/operations/events/event-li
 import type { Status } from "../../src/operations/pipelines/status.ts";
 import { replayDeadLetter } from "../../src/operations/replay/replay.ts";
 import { type Database, openDatabase } from "../../src/postgres/pool.ts";
+import { assertWithin } from "../servers/pace.ts";
 import { until } from "../servers/until.ts";
 import { deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
 import { startService } from "./service-process.ts";
@@ -17,7 +18,15 @@ const server = serverOfFile();
 const FLAG = "orders.outbox";
 const OPEN = "public.openoutbox_events";
 const WORKER = "mail.outbox";
+/** Far sooner than the relay looks by itself. */
 const NOTICED_MS = 15_000;
+
+/** Waits until relays have noticed what a command did. */
+async function untilNoticed(what: string, condition: () => boolean): Promise<void> {
+  const startedMs = performance.now();
+  await until(what, condition);
+  await assertWithin(performance.now() - startedMs, NOTICED_MS, what);
+}
 
 describe("dead letters", { concurrency: 3 }, () => {
   test("F2 D5 A10: a replayed head goes out before what is parked behind it, soon, with a relay running", async () => {
@@ -29,7 +38,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     await it.mend(FLAG, a1!);
     const replayed = await it.command("dlq", "replay", a1!, "--yes", "--reason", "it has its tenant now");
     assert.deepEqual([replayed.code, replayed.stdout], [0, REPLAYED_ONE], replayed.stderr);
-    await until("all are delivered", () => deliveredBy(running) === "b1 a1 a2 a3", NOTICED_MS);
+    await untilNoticed("all are delivered", () => deliveredBy(running) === "b1 a1 a2 a3");
     const [letter] = await it.sql("select resolution, resolution_note, failure_count from outbox_relay.failed_events");
     assert.deepEqual(letter, { resolution: "replayed", resolution_note: "it has its tenant now", failure_count: 1 });
     await until("nothing waits", async () => (await running.get("/health")).json().unpublishedEventCount === 0);
@@ -45,7 +54,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     const replayed = await it.command("dlq", "replay", "--source", OPEN, "--yes");
     assert.deepEqual([replayed.code, replayed.stdout], [0, REPLAYED(1)], replayed.stderr);
     assert.match(replayed.stderr, /^canary: one event of each .*\nby plan \S+\n$/m);
-    await until("all are delivered", () => deliveredBy(running) === "d1 c1 c2 c3", NOTICED_MS);
+    await untilNoticed("all are delivered", () => deliveredBy(running) === "d1 c1 c2 c3");
     await until("all rows say so", async () => {
       const rows = await it.sql(
         `select from ${OPEN} where status = 'DELIVERED' and delivered_at is not null and locked_at is null`,
@@ -65,7 +74,7 @@ describe("dead letters", { concurrency: 3 }, () => {
     const discarded = await it.command("dlq", "discard", "--type", "order.*", "--reason", "sent by hand", "--yes");
     assert.deepEqual([discarded.code, discarded.stdout], [0, "3 dead letters discarded\n"], discarded.stderr);
     const sorted = () => deliveredBy(running).split(" ").sort().join(" ");
-    await until("the followers are delivered", () => sorted() === "a2 c2 w2", NOTICED_MS);
+    await untilNoticed("the followers are delivered", () => sorted() === "a2 c2 w2");
     const letters = await it.sql<{ resolution: string; resolution_note: string; who: boolean }>(
       "select resolution, resolution_note, resolved_by <> '' as who from outbox_relay.failed_events",
     );

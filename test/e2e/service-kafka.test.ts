@@ -63,12 +63,11 @@ describe("outbox-relay run to Kafka", { concurrency: 2 }, () => {
     await running.becomes("healthy");
     await kafka.kill();
     await insert(it, "orders.outbox", "order.placed");
-    const health = await running.becomes("degraded");
-    assert.match(JSON.stringify(health.problems), /"part":"destination","name":"kafka"/);
+    const down = /"part":"destination","name":"kafka"/;
+    await until("health names it", async () => down.test(JSON.stringify((await running.becomes("degraded")).problems)));
     assert.deepEqual([(await running.get("/readyz")).status, (await running.get("/health")).status], [200, 200]);
-    assert.match(
-      (await running.get("/metrics")).body,
-      /outbox_relay_destination_state\{destination="kafka",state="down"\} 1/,
+    await until("the metric tells", async () =>
+      /outbox_relay_destination_state\{destination="kafka",state="down"\} 1/.test((await running.get("/metrics")).body),
     );
     await kafka.restart();
     await until("the second is there", async () => (await readTopic(kafka.directBrokers, "order.placed")).length === 2);

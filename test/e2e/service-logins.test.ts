@@ -227,7 +227,7 @@ describe("logins", () => {
     await until("the audit tells it", async () => (await auditOf("action=logout&actor=ann")).length > 0);
     await using later = startService(["run"], { ...env, PORT: String(await freePort()) });
     await until("it listens", () => later.logs(({ message }) => /need a token/.test(String(message))).length > 0);
-    const listening = String(later.logs(({ message }) => message === "listening")[0]?.address);
+    const listening = String((await later.logged("its address", ({ message }) => message === "listening")).address);
     assert.equal((await visit(`${listening}/api/v1/pipelines`, withCookie(cookie))).code, "SESSION_EXPIRED");
   });
 
@@ -270,7 +270,7 @@ describe("logins", () => {
       API_TOKENS: `ann:viewer:${ANN.replace("token", "other")}`,
     });
     await until("it listens", () => later.logs(({ message }) => /need a token/.test(String(message))).length > 0);
-    const listening = later.logs(({ message }) => message === "listening")[0]?.address;
+    const listening = (await later.logged("its address", ({ message }) => message === "listening")).address;
     const there = await visit(`${String(listening)}/api/v1/pipelines`, withCookie(cookie));
     assert.equal(there.code, "UNAUTHORIZED", "the tokens are others there");
   });

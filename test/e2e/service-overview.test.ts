@@ -8,7 +8,7 @@ import type { TopSnapshot } from "../../src/operations/overview/top-meter.ts";
 import type { Status } from "../../src/operations/pipelines/status.ts";
 import { freePort } from "../servers/free-port.ts";
 import { startTcpProxy } from "../servers/tcp-proxy.ts";
-import { until } from "../servers/until.ts";
+import { until, untilEqual } from "../servers/until.ts";
 import { type DeadLetterStage, deadLetterStage, untilDead } from "./dead-letter-stage.ts";
 import { publish, withManagedLog } from "./log-stage.ts";
 import { type Ask, apiClient, type OpenApiDocument } from "./openapi-client.ts";
@@ -45,11 +45,8 @@ describe("the overview", { concurrency: 3 }, () => {
     await running.becomes("healthy");
     await it.write(FLAG, "a1! a2 b1 c1 d1");
     await untilDead(it, 1);
-    const overview = await until("all is told", async () => {
-      const told = await overviewOf(ask);
-      return told.deadLetters === 1 && told.publishedTotal === "3" ? told : null;
-    });
-    assert.deepEqual([overview.health, overview.problems, overview.parkedKeys], ["healthy", [], 1]);
+    const overview = await untilAllIsTold(ask);
+    assert.deepEqual([overview.health, overview.problems], ["healthy", []]);
     // An event that is retried parks its key too, and nobody has to do anything about it.
     await it.sql(`insert into outbox_relay.holds (pipeline, lane, event_id, event_key, state, parks, attempts, reason)
       select pipeline, lane, 'retried', 'retried', 'retrying', true, 1, 'busy' from outbox_relay.holds where state = 'dead' limit 1`);
@@ -57,8 +54,7 @@ describe("the overview", { concurrency: 3 }, () => {
     const parked = causes.filter(({ code }) => code === "keys-parked").map(({ what }) => what);
     assert.deepEqual([parked.length, parked[0]?.startsWith("1 key of ")], [1, true], parked.join());
     await it.sql("delete from outbox_relay.holds where event_id = 'retried'");
-    assert.deepEqual([overview.pending, overview.drainMs, overview.isEstimate], [0, 0, false]);
-    assert.deepEqual([overview.instances.length, overview.instances[0]?.lanes], [1, 16]);
+    await untilEqual("it has all lanes", async () => (await overviewOf(ask)).instances.map(({ lanes }) => lanes), [16]);
     const [destination] = overview.destinations;
     assert.deepEqual([destination?.destination, destination?.pipelines.length], ["stdout", 4]);
     assert.ok(destination?.p50Ms !== null && destination?.p99Ms !== null);
@@ -119,7 +115,8 @@ describe("the overview", { concurrency: 3 }, () => {
     proxy.cut();
     const down = await until("it says that the database is gone", async () => {
       const told = await overviewOf(ask);
-      return told.health === "unhealthy" && told.pending === null ? told : null;
+      const isGone = told.pending === null && told.instances.length === 0 && told.writtenPerSecond === null;
+      return told.health === "unhealthy" && isGone ? told : null;
     });
     const problem = down.problems.find(({ what }) => what.startsWith("database postgres"));
     assert.match(problem?.fix ?? "", /^Check that the database runs/);
@@ -186,10 +183,14 @@ describe("the overview", { concurrency: 3 }, () => {
     const ask = await clientOf(running, port);
     await publish(it, 3);
     await until("they are delivered", async () => (await overviewOf(ask)).publishedTotal === "3");
-    const { logs } = (await ask<Logs>("GET", "/api/v1/logs")).body;
-    assert.deepEqual([logs.length, logs[0]?.kind, logs[0]?.lag, logs[0]?.lanes.length], [1, "managed", 0, 4]);
+    const listed = async () => (await ask<Logs>("GET", "/api/v1/logs")).body.logs;
+    await untilEqual(
+      "its checkpoint has followed",
+      async () => (await listed()).map(({ kind, lag, lanes }) => [kind, lag, lanes.length]),
+      [["managed", 0, 4]],
+    );
     const state = async () => (await ask<Status>("GET", "/api/v1/status")).body.pipelines[0];
-    assert.equal((await state())?.state, "running");
+    await until("it runs", async () => (await state())?.state === "running");
     running.kill("SIGTERM");
     await running.ended;
     await it.sql(`update outbox_relay.lanes set position = replace(position::text, '"from"', '"form"')::jsonb`);
@@ -199,6 +200,23 @@ describe("the overview", { concurrency: 3 }, () => {
     assert.match(lost?.countProblem ?? "", /LOG_LOST/);
   });
 });
+
+/** The figures come from surveys, each of which is made every few seconds. */
+async function untilAllIsTold(ask: Ask): Promise<Overview> {
+  const figures = ({ deadLetters, publishedTotal, parkedKeys, pending, drainMs, isEstimate }: Overview) => ({
+    ...{ deadLetters, publishedTotal, parkedKeys },
+    ...{ pending, drainMs, isEstimate },
+  });
+  await untilEqual("all is told", async () => figures(await overviewOf(ask)), {
+    ...{ deadLetters: 1, publishedTotal: "3", parkedKeys: 1 },
+    ...{ pending: 0, drainMs: 0, isEstimate: false },
+  });
+  return await until("the destination's times and its error are told", async () => {
+    const told = await overviewOf(ask);
+    const [destination] = told.destinations;
+    return destination?.p99Ms != null && destination.lastError !== null && told.instances.length > 0 ? told : null;
+  });
+}
 
 /** The command line says the same of doctor, pipelines and audit as the API does. */
 async function commandsAgree(it: DeadLetterStage, ask: Ask): Promise<void> {

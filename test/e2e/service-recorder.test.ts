@@ -70,12 +70,12 @@ const shown = async (running: ServiceProcess, id: string) => {
   return JSON.parse(body) as ShownEvent;
 };
 
-const untilRecorded = (running: ServiceProcess, id: string, attempts: number) =>
-  until(`${attempts} attempts are recorded`, async () => {
+const untilRecorded = (running: ServiceProcess, id: string, attempts: number, state: ShownEvent["state"]) =>
+  until(`${attempts} attempts are recorded, and it is ${state}`, async () => {
     const { body, status } = await running.get(`/api/v1/events/${id}`);
     // Before its first look the relay does not know the table.
     const event = status === 404 ? null : (JSON.parse(body) as ShownEvent);
-    return event?.delivery.length === attempts ? event : null;
+    return event?.delivery.length === attempts && event.state === state ? event : null;
   });
 
 /** written, claimed, sent and answered, each no earlier than the one before. */
@@ -85,7 +85,7 @@ function requireInOrder({ at, claimedAt, durationMs, sentAt, writtenAt }: ShownA
     written! <= claimed! + 1 && claimed! <= sent! + 1 && sent! <= answered!,
     JSON.stringify({ written, claimed, sent }),
   );
-  assert.ok(durationMs !== null && durationMs > 0 && durationMs < 5_000);
+  assert.ok(durationMs !== null && durationMs > 0 && durationMs < 60_000);
 }
 
 /** A relay looks for wishes of people this often. */
@@ -96,7 +96,7 @@ describe("recorded attempts and limits", { concurrency: 3 }, () => {
     await using it = await stage();
     await using running = await started(it, { REDACT: "password,card.*", RELAY_ID: "relay-1" });
     const [id] = await insert(it, "fails.2");
-    const event = await untilRecorded(running, id!, 3);
+    const event = await untilRecorded(running, id!, 3, "delivered");
     assert.deepEqual(
       event.delivery.map(({ attempt, errorType, instance, outcome, pipeline }) => [
         attempt,
@@ -134,7 +134,7 @@ describe("recorded attempts and limits", { concurrency: 3 }, () => {
     const [id] = await insert(it, "placed");
     const ask = (path: string, who: keyof typeof tokens) =>
       fetch(`${running.address}/api/v1/events/${path}`, { headers: { authorization: `Bearer ${tokens[who]}` } });
-    await until("it is recorded", async () => (await it.sql("select from outbox_relay.attempts")).length === 1);
+    await untilRecorded(running, id!, 1, "delivered");
     const download = await ask(`${id}/payload`, "ann");
     assert.equal(await download.text(), '{"amount": 9007199254740993, "card": {"number": "4111"}}');
     assert.equal(download.headers.get("content-type"), "application/octet-stream");
@@ -153,13 +153,10 @@ describe("recorded attempts and limits", { concurrency: 3 }, () => {
     await using running = await started(it, { RECORD_RETENTION: "20s", MAX_RETRIES: "2" });
     const [id] = await insert(it, "placed");
     const [bad] = await insert(it, "fails.99");
-    const there = await untilRecorded(running, id!, 1);
+    const there = await untilRecorded(running, id!, 1, "delivered");
     assert.deepEqual([there.state, there.delivery[0]?.attempt], ["delivered", 1]);
     requireInOrder(there.delivery[0]!);
-    const dead = await until("it is dead", async () => {
-      const event = await untilRecorded(running, bad!, 2);
-      return event.state === "dead" ? event : null;
-    });
+    const dead = await untilRecorded(running, bad!, 2, "dead");
     assert.deepEqual(
       dead.delivery.map(({ attempt, outcome }) => `${attempt} ${outcome}`),
       ["1 failed", "2 dead"],
@@ -229,13 +226,14 @@ describe("recorded attempts and limits", { concurrency: 3 }, () => {
     await until("they are delivered", async () => (await waiting(it)) === 0);
     const tookMs = performance.now() - beganMs;
     assert.ok(tookMs > 1_500, `20 events at 10 a second took ${tookMs} ms`);
-    await insert(it, "limited", 300);
+    await insert(it, "limited", 1_200);
     const ended = await runCommand(["limit", PIPELINE, "off"], envOf(it, 1));
     assert.deepEqual(
       [ended.code, ended.stdout],
       [0, `${PIPELINE}: limit removed; takes effect within three seconds\n`],
     );
-    await until("nothing holds them back", async () => (await waiting(it)) === 0, 12_000);
+    // At ten a second they would take two minutes.
+    await until("nothing holds them back", async () => (await waiting(it)) === 0, 100_000);
     const rows = await it.sql("select actor, via, action, target, reason, detail from outbox_relay.audit order by id");
     const about = { action: "limit", target: PIPELINE };
     assert.deepEqual(rows[0], {

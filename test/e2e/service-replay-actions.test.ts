@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { after, describe, test } from "node:test";
 import type { FrozenPlan, PlanItem } from "../../src/operations/replay/frozen-plan.ts";
 import { freePort } from "../servers/free-port.ts";
-import { until } from "../servers/until.ts";
+import { until, untilEqual } from "../servers/until.ts";
 import { type DeadLetterStage, deadLetterStage, deliveredBy, untilDead } from "./dead-letter-stage.ts";
 import { printed, publish, withManagedLog } from "./log-stage.ts";
 import { apiClient, type OpenApiDocument } from "./openapi-client.ts";
@@ -91,7 +91,8 @@ describe("replay plans and keys", { concurrency: 3 }, () => {
     const again = await it.command("replay", "run", plan.id);
     assert.equal(again.code, 5, `${again.stderr}${again.stdout}`);
     assert.match(again.stdout, /is done: 1 done, 0 in flight, 1 failed, 1 skipped, 0 waiting/);
-    assert.match(deliveredBy(running), new RegExp(`^${second?.key}1( a2)?$`));
+    const wanted = new RegExp(`^${second?.key}1( a2)?$`);
+    await until("the second has arrived", () => wanted.test(deliveredBy(running)));
     const [left] = await items("left");
     assert.match(left?.reason ?? "", /has changed since the plan was created/);
     assert.equal((await change("run")).status, 409, "what is done is not run again");
@@ -153,6 +154,7 @@ describe("replay plans and keys", { concurrency: 3 }, () => {
     const done = await it.command("replay", "type:order.*", "--delivered", "--yes", "--reason", "lost by the consumer");
     assert.equal(done.code, 0, `${done.stderr}${done.stdout}`);
     assert.match(done.stderr, /4 were delivered and are sent again/);
+    await until("all have arrived again", () => deliveredBy(running).split(" ").length === 8);
     const names = deliveredBy(running).split(" ");
     assert.deepEqual(
       names.filter((name) => name.startsWith("a")),
@@ -191,7 +193,7 @@ describe("replay plans and keys", { concurrency: 3 }, () => {
     const wanted = await it.sql<{ event_id: string }>(
       "select event_id from shop.log where event_key = 'k1' order by id",
     );
-    assert.deepEqual(out(), [...before, ...wanted.map(({ event_id }) => event_id)]);
+    await untilEqual("they have arrived", out, [...before, ...wanted.map(({ event_id }) => event_id)]);
     assert.equal((await it.sql("select from outbox_relay.parked")).length, 0);
     await publish(it, 5);
     await until("it reads on", () => out().length === 17);

@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { freePort } from "../servers/free-port.ts";
 import { type KurrentDb, startKurrentDb } from "../servers/kurrentdb.ts";
 import { type RedisServer, startRedis } from "../servers/redis.ts";
-import { until } from "../servers/until.ts";
+import { until, untilEqual } from "../servers/until.ts";
 import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
 
 // The event store is a fake that speaks KurrentDB's protocol: no server can be had here.
@@ -103,13 +103,15 @@ test("E1 E2 E3 E4 E5 E7 E8 from the append to a job: a reference, once, with its
       tenant: "acme-eu",
     },
   );
-  const { body } = await running.get("/metrics");
-  const figures = ["events_total", "dispatched_total", "skipped_total", "lag_ms"].map((name) =>
-    sample(body, `outbox_${name}{namespace="pay"}`),
-  );
-  assert.deepEqual(figures, [3, 2, 1, 0]);
+  const figures = async () => {
+    const { body } = await running.get("/metrics");
+    return ["events_total", "dispatched_total", "skipped_total", "lag_ms"].map((name) =>
+      sample(body, `outbox_${name}{namespace="pay"}`),
+    );
+  };
+  await untilEqual("the figures follow", figures, [3, 2, 1, 0]);
   await running.becomes("healthy");
-  assert.equal((await running.get("/readyz")).status, 200);
+  await until("it is ready", async () => (await running.get("/readyz")).status === 200);
   for (const path of ["overview", "series", "logs", "doctor", "config"]) {
     assert.equal((await running.get(`/api/v1/${path}`)).status, 200, path);
   }
@@ -216,7 +218,7 @@ test("E5 a Redis that lost its memory halts the context and says the way out; no
   const line = await running.logged("that it halted", (it) => it.state === "halted");
   assert.deepEqual([line.code, /requests seek/.test(String(line.reason))], ["QUEUE_FORGOT", true]);
   await running.becomes("unhealthy");
-  assert.equal((await running.get("/readyz")).status, 503);
+  await until("it is unready", async () => (await running.get("/readyz")).status === 503);
   running.kill("SIGTERM");
   assert.equal((await running.ended).code, 0);
   await using again = await relay("ops.task", { REQUEST_CHECKPOINTS: "eventstore" });
@@ -264,8 +266,11 @@ test("E5 doctor looks at the event store, Redis and every context, and says what
   );
   await using running = await relay("clinic.visit");
   await running.becomes("healthy");
-  const fine = await runCommand(["doctor"], env);
-  assert.deepEqual([fine.code, fine.stdout], [0, "No problems found: the event store, Redis and 1 context.\n"]);
+  const look = async () => {
+    const { code, stdout } = await runCommand(["doctor"], env);
+    return [code, stdout];
+  };
+  await untilEqual("all is well", look, [0, "No problems found: the event store, Redis and 1 context.\n"]);
   await redis.config("SET", "maxmemory-policy", "allkeys-lru");
   const evicting = await runCommand(["doctor", "-o", "json"], env);
   await redis.config("SET", "maxmemory-policy", "noeviction");

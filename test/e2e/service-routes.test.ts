@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
 import { startReceiver } from "../servers/receiver.ts";
-import { until } from "../servers/until.ts";
+import { until, untilEqual } from "../servers/until.ts";
 import { ORDERS } from "./outbox-tables.ts";
 import { runCommand, type ServiceProcess, startService } from "./service-process.ts";
 import { serverOfFile, stagesOn } from "./service-stage.ts";
@@ -105,8 +105,9 @@ describe("routes of the service", { concurrency: 3 }, () => {
     await using running = startService(["run"], { ...env, PORT: String(await freePort()) });
     for (let at = 0; at < 20; at += 1) await insert(it, at % 2 === 0 ? "dead.letter" : "order.placed");
     await until("the others are delivered", () => printed(running).length === 10);
-    const health = await running.becomes("degraded");
-    assert.match(JSON.stringify(health.problems), /dead/);
+    await until("health names it", async () =>
+      /dead/.test(JSON.stringify((await running.becomes("degraded")).problems)),
+    );
     await until("only the dead destination's wait", async () => {
       const waiting = await pendingTypes(it);
       return waiting.length === 10 && waiting.every((type) => type === "dead.letter");
@@ -148,9 +149,14 @@ describe("routes of the service", { concurrency: 3 }, () => {
     await until("the orphan is told", () =>
       running.stderr().includes(`The pipeline ${OLD} is not configured any more`),
     );
-    const status = JSON.parse((await command("status", "-o", "json")).stdout);
-    const states = status.pipelines.map((one: { pipeline: string; state: string }) => `${one.pipeline} ${one.state}`);
-    assert.deepEqual(states, [`${FRESH} running`, `${OLD} no longer configured`]);
+    const tell = async () => JSON.parse((await command("status", "-o", "json")).stdout);
+    await untilEqual(
+      "its state is told",
+      async () =>
+        (await tell()).pipelines.map((one: { pipeline: string; state: string }) => `${one.pipeline} ${one.state}`),
+      [`${FRESH} running`, `${OLD} no longer configured`],
+    );
+    const status = await tell();
     assert.doesNotMatch(status.problems.join(), /late|no live instance/);
     const doctor = await command("doctor");
     assert.match(doctor.stdout, /- pipelines: .*orders\.outbox->old[\s\S]*pipeline forget 'orders\.outbox->old'/);

@@ -67,10 +67,12 @@ describe("telemetry of the service", { concurrency: 3 }, () => {
       source: "orders.outbox",
       destination: "stdout",
     });
-    const [latency] = await prometheus.query(
-      "histogram_quantile(0.99, outbox_relay_delivery_latency_seconds_bucket) < 60",
-    );
-    assert.ok(latency !== undefined && latency.value > 0, "the buckets are a histogram");
+    await until("the buckets are a histogram", async () => {
+      const query = "histogram_quantile(0.99, outbox_relay_delivery_latency_seconds_bucket) < 60";
+      return ((await prometheus.query(query))[0]?.value ?? 0) > 0;
+    });
+    const owned = /^outbox_relay_lanes\{source="orders.outbox",destination="stdout",state="owned"\} 4$/m;
+    await until("it owns all lanes", async () => owned.test((await running.get("/metrics")).body));
     for (const [accept, told] of [
       ["application/openmetrics-text", /^# TYPE outbox_relay_events_published counter$/m],
       ["text/plain;version=0.0.4", /^# TYPE outbox_relay_events_published_total counter$/m],
@@ -79,7 +81,7 @@ describe("telemetry of the service", { concurrency: 3 }, () => {
       assert.ok(response.headers.get("content-type")?.startsWith(accept.split(";")[0]!));
       const text = await response.text();
       assert.match(text, told);
-      assert.match(text, /^outbox_relay_lanes\{source="orders.outbox",destination="stdout",state="owned"\} 4$/m);
+      assert.match(text, owned);
       assert.match(text, /^process_cpu_seconds_total [\d.]+$/m);
       assert.match(text, /^nodejs_eventloop_lag_p99_seconds [\d.e-]+$/m);
     }

@@ -155,7 +155,7 @@ describe("rows that cannot be marked", { concurrency: 3 }, () => {
       const live = await relay({ lanes: 1 });
       const delay = await live.waitFor("SettleDelayed");
       assert.equal(delay.code, "DATABASE_BUSY");
-      await until("all rows are marked", async () => (await unmarked(scene)) === 0, 60_000);
+      await until("all rows are marked", async () => (await unmarked(scene)) === 0);
       assert.equal((await arrivedOnce(scene)).length, COUNT);
       await stage.sql(`create or replace function orders.meddle() returns trigger language plpgsql
         as $f$ begin perform pg_sleep(60); return new; end $f$`);
@@ -190,7 +190,10 @@ describe("rows that cannot be marked", { concurrency: 3 }, () => {
         ...publisher,
         publish: async (...parts) => gate.promise.then(() => publisher.publish(...parts)),
       };
-      const live = await relay({ destinations: { sink: late }, timing: { leaseMs: 60_000, publishTimeoutMs: 30_000 } });
+      const live = await relay({
+        destinations: { sink: late },
+        timing: { leaseMs: 300_000, publishTimeoutMs: 200_000 },
+      });
       const [deleted, marked] = await insert(ORDERS, [{ key: "a" }, { key: "b" }]);
       await until(
         "both are in flight",

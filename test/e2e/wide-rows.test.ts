@@ -56,7 +56,7 @@ test("H1 A15 256 MB suffice for rows that are wide in any column, in tables of s
       )
     )[0]!.left;
   const isOver = async () => (await Promise.race([service.ended, left()])) === 0;
-  await until("all is delivered", isOver, 120_000).catch(async (error: unknown) => {
+  await until("all is delivered", isOver).catch(async (error: unknown) => {
     throw new Error(`${await left()} rows are left\n${service.stderr().slice(-2_000)}`, { cause: error });
   });
   const peak = await peakMb(service);

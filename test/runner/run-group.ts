@@ -4,11 +4,12 @@ import { run } from "node:test";
 import { GroupResults, type ResultOptions, type TestEvent } from "./file-result.ts";
 
 const ENTRY = resolve(import.meta.dirname, "group.ts");
-const TEST_TIMEOUT_MS = 120_000;
+/** Longer than the longest wait: what waits in vain says for what. */
+const TEST_TIMEOUT_MS = 480_000;
 /** A process that stays after its last test has left something open. Exiting by force would hide that. */
 const LEAK_TIMEOUT_MS = 30_000;
 /** Behind the timeout of each test, for what no timer inside the process can end, such as an endless loop. */
-const SILENCE_TIMEOUT_MS = 600_000;
+const SILENCE_TIMEOUT_MS = 900_000;
 const OUTPUT_CHARS_MAX = 20_000;
 
 /** Test files that run in one process, one after another. */

@@ -29,8 +29,6 @@ export type KafkaProcess = ServerProcess & {
   stop(): Promise<void>;
 };
 
-const startMsMax = 60_000;
-
 /** Returns once the process is on its way; `ready()` tells when it serves. A cluster starts all of its nodes first. */
 export async function spawnKafka(
   options: KafkaProcessOptions,
@@ -90,14 +88,10 @@ class Server implements KafkaProcess {
   }
 
   async ready(): Promise<void> {
-    await until(
-      "Kafka has started",
-      () => {
-        if (!this.#running()) throw new Error(`Kafka ended while it started:\n${this.logTail()}`);
-        return readFileSync(this.#logFile, "utf8").slice(this.#logStart).includes("Kafka Server started");
-      },
-      startMsMax,
-    );
+    await until("Kafka has started", () => {
+      if (!this.#running()) throw new Error(`Kafka ended while it started:\n${this.logTail()}`);
+      return readFileSync(this.#logFile, "utf8").slice(this.#logStart).includes("Kafka Server started");
+    });
   }
 
   #running(): ChildProcess | undefined {

@@ -120,7 +120,7 @@ function naiveProducer(brokers: string, transactionalId: string): Producer {
     producerEpoch: -1,
     retries: 100,
     retryDelay: 30,
-    timeout: 30_000,
+    timeout: 120_000,
   });
 }
 

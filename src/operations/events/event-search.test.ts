@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import pg from "pg";
+import { assertWithin } from "../../../test/servers/pace.ts";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { isRelayError } from "../../core/errors.ts";
 import { managedTableSql } from "../../postgres/managed/managed-table.sql.ts";
@@ -201,7 +202,8 @@ for (const version of [15, 18] as const) {
       await client.end();
       assert.deepEqual([broken.map(({ source }) => source), events.length], [[QUEUE], 3]);
       assert.match(broken[0]?.reason ?? "", /took too long/);
-      assert.ok(performance.now() - startedMs < 4_500, "2 s, with all that is around it");
+      // 2 s, with all that is around it.
+      await assertWithin(performance.now() - startedMs, 4_500, "the list");
     });
 
     test("F3 D5 all dead, retrying and discarded events are listed, however many there are", async () => {

@@ -61,7 +61,7 @@ test("A2 A4 transactions outlive the death of their coordinator and of the ledge
       isDead = true;
       await cluster.node(node).kill();
     };
-    await until(`batch ${number} is delivered`, () => deliver(BigInt(number), strike), 60_000);
+    await until(`batch ${number} is delivered`, () => deliver(BigInt(number), strike));
   }
   const ids = Array.from({ length: BATCHES }, (_, at) => [`a${at + 1}`, `b${at + 1}`]).flat();
   await service.assertVisible(...ids);
@@ -87,6 +87,6 @@ test("A2 a leader of the ledger whose replicas do not follow it is not believed:
   } finally {
     for (const node of others) node.resume();
   }
-  const heir = await until("the lane is fenced", () => service.fence().catch(() => undefined), 60_000);
+  const heir = await until("the lane is fenced", () => service.fence().catch(() => undefined));
   assert.deepEqual(await ledger(heir), [1n]);
 });

@@ -47,4 +47,4 @@ const harness: TransactionsHarness = {
 };
 
 for (const check of applicable(transactionsContract, harness))
-  test(`Kafka: ${check.rule}`, { timeout: 30_000 }, () => check.run(harness));
+  test(`Kafka: ${check.rule}`, { timeout: 240_000 }, () => check.run(harness));

@@ -15,7 +15,7 @@ export function applicable<Harness extends { readonly capabilities: unknown }>(
   return cases.filter((it) => it.needs === undefined || it.needs(harness.capabilities));
 }
 
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 60_000;
 
 /** Polls until a condition holds that a server may fulfil with a delay. */
 export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {

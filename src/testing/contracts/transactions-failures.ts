@@ -3,9 +3,9 @@ import {
   assertKinds,
   assertPowerless,
   assertRejectsPromptly,
+  GIVE_UP_MS,
   noteOf,
   numbers,
-  PROMPTLY_MS,
   type TransactionsRule,
   unaborted,
 } from "./transactions-stage.ts";
@@ -125,7 +125,7 @@ const whenAnswersAreLost: readonly TransactionsRule[] = [
       await stage.commit(lane, 1n, "a1");
       const note = await stage.open(lane, 2n, "a2");
       await stage.subject.loseAnswerToCommit!();
-      await assert.rejects(lane.commit(AbortSignal.timeout(PROMPTLY_MS)));
+      await assert.rejects(lane.commit(AbortSignal.timeout(GIVE_UP_MS)));
       assert.equal(lane.isSpent, true);
       await lane.close();
       const heir = await user.fence(stage.lane(), unaborted());

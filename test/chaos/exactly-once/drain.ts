@@ -8,7 +8,7 @@ import { type Arrival, judge, type Verdict } from "./verdict.ts";
 
 const DRAIN_MS = 180_000;
 /** Beyond the timeout of a transaction that has lost its owner: the broker looks for those, and writes markers. */
-const SETTLE_MS = 30_000;
+const SETTLE_MS = 120_000;
 
 /**
  * Waits until all is delivered and nothing is under way any more, then ends the relays in good order. Returns how many

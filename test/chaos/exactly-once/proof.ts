@@ -62,7 +62,7 @@ export interface ProofReport {
 
 /** A write-ahead log has one lane, and all of it waits for each mistreated request. */
 const WIRE_FAULT_EVERY_MS: Readonly<Record<SourceKind, number>> = { flag: 400, managed: 400, wal: 2_000 };
-const FLOW_MS_MAX = 60_000;
+const FLOW_MS_MAX = 120_000;
 const TRANSACTIONS_SHOWN_MAX = 20;
 
 /** Everything that can happen happens, many times; then all that was written must have arrived once and in order. */

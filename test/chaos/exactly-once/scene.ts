@@ -63,7 +63,7 @@ const PARTITIONS = 4;
 const LANES = 4;
 const KEYS = 200;
 const LEASE_MS = 2_500;
-const END_MS_MAX = 60_000;
+const END_MS_MAX = 120_000;
 
 export async function openScene(options: SceneOptions): Promise<Scene> {
   await using started = new AsyncDisposableStack();

@@ -172,10 +172,10 @@ export class Striker {
     this.#countOpen(`pause ${relay.name}`, ports);
     const joined = relay.told.findLast(({ name }) => name === "InstanceJoined")?.instance;
     const isReaped = () => this.#fleet.told("InstanceReaped").some(({ instance }) => instance === joined);
-    await until(`${relay.name} is taken for dead`, isReaped, 60_000);
+    await until(`${relay.name} is taken for dead`, isReaped);
     await pauseMs(this.#random.between(0, 1_500));
     relay.resume();
-    await relay.waitFor("InstanceLost", ({ instance }) => instance === joined, 60_000);
+    await relay.waitFor("InstanceLost", ({ instance }) => instance === joined);
   }
 
   /**

@@ -2,7 +2,7 @@ import type { SeededRandom } from "../../../src/testing/simulator/seeded-random.
 import type { ServiceProcess } from "../../e2e/service-process.ts";
 import { until } from "../../servers/until.ts";
 
-const STOP_MS_MAX = 30_000;
+const STOP_MS_MAX = 120_000;
 
 type LogLine = Readonly<Record<string, unknown>>;
 

@@ -36,7 +36,7 @@ export interface ProofReport {
 
 const QUEUE = "payment.payout";
 const GAP_MS_MAX = 900;
-const DRAIN_MS = 60_000;
+const DRAIN_MS = 180_000;
 
 /** The example from command to outcome, with everything but the bank killed and frozen at random. */
 export async function proveRequests(options: ProofOptions): Promise<ProofReport> {

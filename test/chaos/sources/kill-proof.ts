@@ -40,7 +40,7 @@ const ARRIVALS_BETWEEN = [10, 150] as const;
 const BEFORE_KILL_MS = [0, 1_500] as const;
 /** So long after its arrival an event is written down as delivered, also on a busy machine. */
 const SETTLED_AFTER_MS = 15_000;
-const DRAIN_MS = 90_000;
+const DRAIN_MS = 180_000;
 
 /** The shipped command, killed with -9 again and again while events are written, and a foreign reader that counts. */
 export async function proveKills(options: KillProofOptions): Promise<KillReport> {
