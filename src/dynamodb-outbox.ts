@@ -1,7 +1,7 @@
-export { createTables } from "./dynamodb/create-tables.ts";
 export { type DynamoDbOutbox, type DynamoDbOutboxOptions, dynamodbOutbox } from "./dynamodb/dynamodb-outbox.ts";
 export type { DeadLetter, IntentRecord, NewIntent } from "./dynamodb/intent-record.ts";
 export {
+  createTables,
   DEAD_LETTERS_INDEX,
   PARTITION_KEY,
   RETRIES_INDEX,

@@ -1,22 +1,33 @@
 import { Command } from "commander";
-import { settingsHelp } from "../config/settings/settings-help.ts";
+import { settingsHelp } from "../config/settings/settings.ts";
 import { type End, EXIT, Exit } from "../service/exit.ts";
 import { VERSION } from "../service/version.ts";
 import { addConfigOptions } from "./config-sources.ts";
 import { addDlqCommands } from "./dead-letters/dlq-commands.ts";
 import { addDynamoDbCommands } from "./dynamodb/dynamodb-commands.ts";
+import { addAuditCommand } from "./events/audit-command.ts";
 import { addEventsCommands } from "./events/events-commands.ts";
 import { addKeysCommands } from "./keys/keys-commands.ts";
-import { addOperationsCommands } from "./operations-commands.ts";
+import { addLanesCommands } from "./pipelines/lanes-commands.ts";
+import { addLimitCommand } from "./pipelines/limit-command.ts";
+import { addLogCommands } from "./pipelines/log-commands.ts";
+import { addPauseCommands } from "./pipelines/pause-commands.ts";
+import { addPipelineCommands } from "./pipelines/pipeline-commands.ts";
+import { addStatusCommand } from "./pipelines/status-command.ts";
 import { addReplayCommands } from "./replays/replay-commands.ts";
 import { addRequestsCommands } from "./requests/requests-commands.ts";
 import { addConfigCommands } from "./setup/config-command.ts";
 import { addDevCommand } from "./setup/dev-command.ts";
+import { addDoctorCommand } from "./setup/doctor-command.ts";
+import { addGrantsCommand } from "./setup/grants-command.ts";
 import { addInitCommand } from "./setup/init-command.ts";
 import type { MigrateAction } from "./setup/migrate-command.ts";
+import { addSmokeCommand } from "./setup/smoke-command.ts";
+import { addCompletionCommand } from "./terminal/completion-command.ts";
 import { explain } from "./terminal/error-output.ts";
 import { addOutputOption, type Form, formIn } from "./terminal/output.ts";
 import { guardTerminal } from "./terminal/plain-text.ts";
+import { addTopCommand } from "./top/top-command.ts";
 
 /** Runs the command line, and ends the process with the command's exit code. */
 export async function main(args: readonly string[]): Promise<never> {
@@ -56,6 +67,23 @@ export function commands(end: End, form: Form = "text"): Command {
     if (!OWN_TERMINAL.has(`${action.parent?.name()} ${action.name()}`))
       for (const stream of [process.stdout, process.stderr]) guardTerminal(stream);
   });
+  addServiceCommands(program, end);
+  addOperationsCommands(program, end);
+  addEventsCommands(program, end);
+  addDlqCommands(program, end);
+  addReplayCommands(program, end);
+  addKeysCommands(program, end);
+  addRequestsCommands(program, end);
+  addDynamoDbCommands(program, end);
+  addConfigCommands(program, end);
+  addInitCommand(program, end);
+  addDevCommand(program, end);
+  addOutputOption(program);
+  return program;
+}
+
+/** Adds the commands that start the relay and prepare its database. */
+function addServiceCommands(program: Command, end: End): void {
   program
     .command("run")
     .description("deliver until stopped; settings come from a config file and the environment")
@@ -90,21 +118,25 @@ export function commands(end: End, form: Form = "text"): Command {
       const { adoptCommand } = await import("./setup/adopt-command.ts");
       end(await adoptCommand(pipeline, options));
     });
-  addOperationsCommands(program, end);
-  addEventsCommands(program, end);
-  addDlqCommands(program, end);
-  addReplayCommands(program, end);
-  addKeysCommands(program, end);
-  addRequestsCommands(program, end);
-  addDynamoDbCommands(program, end);
-  addConfigCommands(program, end);
-  addInitCommand(program, end);
-  addDevCommand(program, end);
-  addOutputOption(program);
-  return program;
 }
 
 function requireAction(action: string): MigrateAction {
   if (action === "up" || action === "down" || action === "status") return action;
   throw new Exit(EXIT.usage, [`unknown action ${action}: write migrate up, migrate down or migrate status`]);
+}
+
+/** Adds the commands that control and examine the relay. */
+function addOperationsCommands(program: Command, end: End): void {
+  addStatusCommand(program, end);
+  addTopCommand(program, end);
+  addAuditCommand(program, end);
+  addPauseCommands(program, end);
+  addLimitCommand(program, end);
+  addLanesCommands(program, end);
+  addLogCommands(program, end);
+  addPipelineCommands(program, end);
+  addDoctorCommand(program, end);
+  addGrantsCommand(program, end);
+  addSmokeCommand(program, end);
+  addCompletionCommand(program, end);
 }

@@ -3,8 +3,8 @@ import { ConfigProblems } from "../config/reading/config-problems.ts";
 import { columnsConfig } from "../config/sources/columns-config.ts";
 import type { OperationTarget } from "../operations/events/event-source.ts";
 import { shownRules } from "../operations/events/redact-shown.ts";
+import { type Database, openDatabase } from "../postgres/pool.ts";
 import { configSources } from "./config-sources.ts";
-import { withDatabase } from "./with-database.ts";
 
 /** For a command that needs only the database: neither sources nor destinations have to be configured. */
 export async function withTarget(work: (target: OperationTarget) => Promise<number>): Promise<number> {
@@ -16,4 +16,17 @@ export async function withTarget(work: (target: OperationTarget) => Promise<numb
   return await withDatabase(options, (database) =>
     work({ database, columns, shown: shownRules(settings.REDACT ?? []), traceUrl: settings.TRACE_URL ?? null }),
   );
+}
+
+/** Opens a database for one command, and closes it afterwards. */
+export async function withDatabase(
+  target: Parameters<typeof openDatabase>[0],
+  work: (database: Database) => Promise<number>,
+): Promise<number> {
+  const database = openDatabase(target);
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
 }

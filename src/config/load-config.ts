@@ -14,8 +14,7 @@ import { type ServiceConfig, serviceConfig } from "./service-config.ts";
 import { SETTING_NAMES, type SettingName, settingOf } from "./settings/settings.ts";
 import { databaseConfig } from "./sources/database-config.ts";
 import { loadIntentRelays } from "./sources/intent-relays.ts";
-import { type LogsConfig, logsConfig } from "./sources/logs-config.ts";
-import { subscribersConfig } from "./sources/subscribers-config.ts";
+import { type LogsConfig, logsConfig, subscribersConfig } from "./sources/logs-config.ts";
 
 /** Where settings come from. */
 export interface ConfigSources {

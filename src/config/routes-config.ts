@@ -1,12 +1,12 @@
 import { reasonOf } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
-import { covers } from "../core/type-pattern.ts";
+import { covers } from "../core/type-filter.ts";
 import { type Route, routeFaults } from "../routing/routes.ts";
 import { compileTemplate, type Template } from "../routing/template.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
-import { pauseMs } from "./pause.ts";
 import type { WrittenRoute } from "./reading/written-routes.ts";
 import type { Settings } from "./settings/settings.ts";
+import { duration } from "./settings/value-types.ts";
 import type { ExplicitPolicy } from "./sources/presets.ts";
 
 /** A route, the same for all sources. Templates that name the source are filled per source. */
@@ -213,4 +213,13 @@ function filledHeaders(
     return value === null ? [] : [[name, value] as const];
   });
   return Object.fromEntries(filled);
+}
+
+const PAUSE = duration({ minMs: 0, maxMs: 365 * 24 * 3_600_000 });
+
+/** Parses a delay between two attempts; undefined when `problems` say what is wrong. */
+export function pauseMs(written: string, name: string, problems: string[]): number | undefined {
+  const { data, error } = PAUSE.safeParse(written);
+  for (const { message } of error?.issues ?? []) problems.push(`${name} has ${JSON.stringify(written)}: ${message}`);
+  return data;
 }

@@ -8,10 +8,9 @@ import { type AccessConfig, accessConfig, accessSecrets, accessWarnings } from "
 import { clearTextWarnings } from "./clear-text-warnings.ts";
 import type { DestinationConfig } from "./destinations/destination-scheme.ts";
 import { databaseTimeoutsFor, instanceLeaseOf, publishTimeoutFor, timingFor } from "./lease-timing.ts";
-import { pauseMs } from "./pause.ts";
 import { ConfigProblems } from "./reading/config-problems.ts";
 import type { ReadSettings } from "./reading/read-settings.ts";
-import type { RouteConfig } from "./routes-config.ts";
+import { pauseMs, type RouteConfig } from "./routes-config.ts";
 import { deliveredPerSecond } from "./settings/record-settings.ts";
 import type { Settings } from "./settings/settings.ts";
 import { durationText } from "./settings/value-types.ts";
@@ -19,11 +18,10 @@ import { columnsConfig } from "./sources/columns-config.ts";
 import { databaseConfig, databaseWarnings } from "./sources/database-config.ts";
 import type { LoadedIntentRelay } from "./sources/intent-relays.ts";
 import { intentSecrets, routingConfig } from "./sources/intents-config.ts";
-import { type LogsConfig, logsConfig } from "./sources/logs-config.ts";
+import { type LogsConfig, logsConfig, type SubscriberConfig, subscribersConfig } from "./sources/logs-config.ts";
 import type { ExplicitPolicy } from "./sources/presets.ts";
 import { type RedisStoreConfig, redisStoreConfig } from "./sources/redis-store-config.ts";
 import { type RequestsConfig, requestsConfig } from "./sources/requests-config.ts";
-import { type SubscriberConfig, subscribersConfig } from "./sources/subscribers-config.ts";
 import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
 
 /**

@@ -1,8 +1,7 @@
-import { type Clock, systemClock } from "./clock.ts";
+import { type Clock, systemClock, withinTime } from "./clock.ts";
 import { RelayError } from "./errors.ts";
 import type { Outcome } from "./outcome.ts";
 import { Semaphore } from "./semaphore.ts";
-import { withinTime } from "./within-time.ts";
 
 /** Publishes at the same time; further ones wait. */
 export const LINKS_MAX = 16;

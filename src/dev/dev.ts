@@ -18,9 +18,8 @@ import { RelaySupervisor } from "./relay-supervisor.ts";
 import { createScratchFolder, type ScratchFolder } from "./scratch-folder.ts";
 import { ShopFigures } from "./shop-figures.ts";
 import { Shoppers } from "./shoppers.ts";
-import { StatusLines } from "./status-lines.ts";
 import { Switchboard } from "./switchboard.ts";
-import { Terminal } from "./terminal.ts";
+import { StatusLines, Terminal } from "./terminal.ts";
 
 interface DevOptions {
   readonly port: number;

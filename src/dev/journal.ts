@@ -1,4 +1,4 @@
-import type { RelayLine } from "./relay-log.ts";
+import type { RelayLine } from "./relay-supervisor.ts";
 
 type Tone = "good" | "bad" | "plain";
 

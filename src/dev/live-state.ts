@@ -3,7 +3,6 @@ import { reasonOf } from "../core/errors.ts";
 import type { Arrival, ArrivalBook } from "./arrival-book.ts";
 import type { DemoDestination, DestinationFaults } from "./demo-destination.ts";
 import type { Entry, Journal } from "./journal.ts";
-import { Rates } from "./rates.ts";
 import type { RelayState, RelaySupervisor } from "./relay-supervisor.ts";
 import type { ShopFigure, ShopFigures } from "./shop-figures.ts";
 import type { Shoppers } from "./shoppers.ts";
@@ -194,5 +193,18 @@ export class LiveState {
       lagMs: oldestMs,
       delivered,
     };
+  }
+}
+
+/** Rates of growing totals between two samples. */
+class Rates {
+  readonly #last = new Map<string, { readonly total: number; readonly atMs: number }>();
+
+  /** Per second; 0 for the first sample, and if the total fell because its counter was reset. */
+  perSecond(name: string, total: number, nowMs: number): number {
+    const last = this.#last.get(name);
+    this.#last.set(name, { total, atMs: nowMs });
+    if (last === undefined || nowMs <= last.atMs) return 0;
+    return Math.max(0, ((total - last.total) * 1_000) / (nowMs - last.atMs));
   }
 }

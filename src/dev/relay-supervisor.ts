@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { missingHeapFlags } from "../service/heap-limits.ts";
 import type { DemoDestination } from "./demo-destination.ts";
 import type { ToDestination, ToRelay } from "./destination-wire.ts";
-import { type RelayLine, readRelayLog } from "./relay-log.ts";
 import { DELIVER_TO_PARENT } from "./relay-settings.ts";
 
 /** Restart delay, as in an orchestrator: a relay that cannot start must not loop at full speed. */
@@ -137,4 +138,31 @@ function serveDestination(child: ChildProcess, destination: DemoDestination): vo
     // A relay that was killed meanwhile gets no answer, as with any broker.
     if (outcomes !== null && child.connected) child.send(answer, () => {});
   });
+}
+
+/** A line of the relay's log. */
+export interface RelayLine {
+  readonly level: number;
+  readonly message: string;
+  /** The technical event, if the line reports one. */
+  readonly event?: string;
+  readonly [field: string]: unknown;
+}
+
+/** Parses the lines of the relay's log. Other output, such as events on standard output, goes to `other`. */
+function readRelayLog(stream: Readable, onLine: (line: RelayLine) => void, other: (text: string) => void): void {
+  createInterface({ input: stream }).on("line", (text) => {
+    const line = parsed(text);
+    if (line === null) other(text);
+    else onLine(line);
+  });
+}
+
+function parsed(text: string): RelayLine | null {
+  if (!text.startsWith('{"level":')) return null;
+  try {
+    return JSON.parse(text) as RelayLine;
+  } catch {
+    return null;
+  }
 }

@@ -1,4 +1,6 @@
+import type { Clock } from "../core/clock.ts";
 import { reasonOf } from "../core/errors.ts";
+import type { LambdaContext } from "../lambda/lambda-events.ts";
 
 /** The result of one handler call: the index of the first record to retry, or null when all are done. */
 export interface Invocation {
@@ -24,4 +26,10 @@ export function invocationOf(sequenceNumbers: readonly string[], answer: unknown
 /** The result of a call that threw. */
 export function thrownInvocation(error: unknown): Invocation {
   return { failedFrom: 0, reason: `the handler threw: ${reasonOf(error)}` };
+}
+
+/** The context of one handler call that may take `invocationMs` from now on. */
+export function lambdaContext(clock: Clock, invocationMs: number): LambdaContext {
+  const endMs = clock.monotonicMs() + invocationMs;
+  return { getRemainingTimeInMillis: () => Math.max(0, endMs - clock.monotonicMs()) };
 }

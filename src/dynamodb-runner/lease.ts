@@ -1,6 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { CheckpointRow } from "./checkpoint-row.ts";
-import type { Checkpoints, ShardGrant } from "./checkpoints.ts";
+import type { CheckpointRow, Checkpoints, ShardGrant } from "./checkpoints.ts";
 
 /** The share of a lease after which its owner renews before it relies on it. */
 const RELIED_SHARE = 0.7;

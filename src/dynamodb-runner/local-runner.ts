@@ -5,9 +5,7 @@ import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { ChangeStream } from "./change-stream.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { OwnerWatch } from "./lease.ts";
-import { Mismatches } from "./mismatches.ts";
-import { type MappingContext, RelayMapping } from "./relay-mapping.ts";
-import { RUNNER_TIMING, type RunnerTiming } from "./runner-timing.ts";
+import { type MappingContext, Mismatches, RelayMapping, RUNNER_TIMING, type RunnerTiming } from "./relay-mapping.ts";
 
 interface LocalRunnerOptions {
   readonly table: string;

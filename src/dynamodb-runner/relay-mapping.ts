@@ -5,14 +5,11 @@ import type { IntentHandler } from "../lambda/intent-handler.ts";
 import type { LambdaContext, StreamRecord } from "../lambda/lambda-events.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
 import type { ChangeStream, StreamShard } from "./change-stream.ts";
-import type { CheckpointRow } from "./checkpoint-row.ts";
-import type { Checkpoints } from "./checkpoints.ts";
-import { lambdaContext } from "./lambda-context.ts";
+import type { CheckpointRow, Checkpoints } from "./checkpoints.ts";
+import { lambdaContext } from "./invocation.ts";
 import { Lease, type OwnerWatch } from "./lease.ts";
-import type { Mismatches } from "./mismatches.ts";
-import type { RunnerTiming } from "./runner-timing.ts";
 import { finishedRows, lostPosition, readableShards, SWEEP } from "./shard-plan.ts";
-import { type ReaderEvents, ShardReader } from "./shard-reader.ts";
+import { type ReaderEvents, type ReaderTiming, ShardReader } from "./shard-reader.ts";
 import { Sweeper } from "./sweeper.ts";
 
 /** What the mappings of one runner share. */
@@ -182,3 +179,61 @@ export class RelayMapping {
     return known ?? { relay: this.relay, shard, stream: arn, ...none };
   }
 }
+
+/** The type that is reported for an item without a readable intent type: no relay can process it. */
+const NO_TYPE = "(none)";
+/** Bounds the memory. With more types the cause is a single mistake. */
+const TYPES_MAX = 1_000;
+
+/** Reports intents whose type has no relay, once per type: they stay in the table, undelivered. */
+export class Mismatches {
+  readonly #events: TechnicalEvents;
+  readonly #pipeline: string;
+  readonly #known: ReadonlySet<string>;
+  readonly #reported = new Set<string>();
+
+  /** `known`: all types that have a relay, in this or another process. */
+  constructor(events: TechnicalEvents, pipeline: string, known: readonly string[]) {
+    this.#events = events;
+    this.#pipeline = pipeline;
+    this.#known = new Set(known);
+  }
+
+  see({ dynamodb, eventName }: StreamRecord): void {
+    if (eventName !== "INSERT") return;
+    const { id, intent } = dynamodb?.NewImage ?? {};
+    const intentType = textOf((intent?.M as { readonly type?: unknown } | undefined)?.type) ?? NO_TYPE;
+    if (this.#known.has(intentType) || this.#reported.has(intentType) || this.#reported.size >= TYPES_MAX) return;
+    this.#reported.add(intentType);
+    const recordId = textOf(id) ?? null;
+    this.#events.emit("RelayMismatch", { pipeline: this.#pipeline, intentType, count: 1, recordId });
+  }
+}
+
+function textOf(attribute: unknown): string | undefined {
+  const text = (attribute as { readonly S?: unknown } | undefined)?.S;
+  return typeof text === "string" ? text : undefined;
+}
+
+/** The runner's timing, all in milliseconds. */
+export interface RunnerTiming extends ReaderTiming {
+  /** Between two reads of the shard list and the checkpoints of other runners. */
+  readonly refreshMs: number;
+  /** An owner that sends no heartbeat for this time is dead. */
+  readonly leaseMs: number;
+  /** Between two sweeps. */
+  readonly sweepMs: number;
+  /** The limit of one handler call. */
+  readonly invocationMs: number;
+}
+
+/** The defaults. */
+export const RUNNER_TIMING: RunnerTiming = {
+  pollMs: 250,
+  windowMs: 20,
+  pauseMs: { firstMs: 200, lastMs: 5_000 },
+  refreshMs: 2_000,
+  leaseMs: 10_000,
+  sweepMs: 5_000,
+  invocationMs: 30_000,
+};

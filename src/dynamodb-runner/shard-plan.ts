@@ -1,5 +1,5 @@
 import type { StreamShard } from "./change-stream.ts";
-import type { CheckpointRow } from "./checkpoint-row.ts";
+import type { CheckpointRow } from "./checkpoints.ts";
 
 /** The relay's row that belongs to no shard: its owner relays due intents and first searches the table once. */
 export const SWEEP = "(sweep)";

@@ -12,8 +12,7 @@ import type { BatchResponse, IntentEvent } from "../lambda/lambda-events.ts";
 import type { TechnicalEvent, TechnicalEvents } from "../ports/technical-events.ts";
 import { TechnicalEventBus } from "../relay/technical-event-bus.ts";
 import { openChangeStream } from "./change-stream.ts";
-import type { CheckpointRow } from "./checkpoint-row.ts";
-import type { Checkpoints, ShardGrant } from "./checkpoints.ts";
+import type { CheckpointRow, Checkpoints, ShardGrant } from "./checkpoints.ts";
 
 export const ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/outbox/stream/1";
 

@@ -1,13 +1,13 @@
 import type { TransactWriteItem } from "@aws-sdk/client-dynamodb";
-import { deadLetterItem, itemsOf, letterItem, replayedItem } from "./dead-letter-items.ts";
 import { failedConditions, isConditionFailure } from "./dynamodb-errors.ts";
 import type { DynamoDbLink } from "./dynamodb-link.ts";
-import { type IntentFailure, withFailure } from "./failure-history.ts";
-import { deadLetterOf } from "./intent-item.ts";
-import type { DeadLetter, IntentRecord } from "./intent-record.ts";
+import { type History, type IntentFailure, withFailure } from "./failure-history.ts";
+import { deadLetterOf, errorsAttribute, recordOf } from "./intent-item.ts";
+import type { DeadLetter, IntentRecord, Item } from "./intent-record.ts";
 import type { Settled } from "./intent-state.ts";
 import { NULL_TYPE, UNDELIVERED } from "./intent-update.ts";
-import type { TableNames } from "./tables.ts";
+import { dueAt } from "./new-intent.ts";
+import { DEAD_LETTERS_INDEX, type TableNames } from "./tables.ts";
 
 const LIST_MAX = 100;
 
@@ -77,4 +77,79 @@ async function move(link: DynamoDbLink, doing: string, items: TransactWriteItem[
     if (isConditionFailure(error)) return failedConditions(error);
     throw error;
   }
+}
+
+/** The index needs a string, and an unreadable item has no type. */
+const NO_TYPE = "unknown";
+
+/** The item of a dead letter: the intent with its failures, without the attributes that would have it retried. */
+function deadLetterItem({ item, type }: IntentRecord, history: History, at: number): Item {
+  const { claimed_until, claims, expires_at, retry_at, retry_type, ...kept } = item;
+  return {
+    ...kept,
+    attempt_count: { N: String(history.attemptCount) },
+    last_error: { S: history.lastError },
+    errors: errorsAttribute(history.errors),
+    intent_type: { S: type || NO_TYPE },
+    dead_at: { S: new Date(at).toISOString() },
+  };
+}
+
+/** The item of a replayed intent: as new, but with its history. */
+function replayedItem(letter: Readonly<Item>, now: number, sweepAfterMs: number): Item {
+  const { dead_at, intent_type, ...kept } = letter;
+  const { type } = recordOf(letter);
+  return {
+    ...kept,
+    attempt_count: { N: "0" },
+    replayed_at: { S: new Date(now).toISOString() },
+    ...(type === "" ? {} : dueAt(type, now + sweepAfterMs)),
+  };
+}
+
+/** The item of one dead letter, or null. */
+async function letterItem(link: DynamoDbLink, table: string, id: string): Promise<Item | null> {
+  const { Item } = await link.send(`reading a dead letter of ${table}`, (client, sdk) =>
+    client.send(new sdk.GetItemCommand({ TableName: table, Key: { id: { S: id } }, ConsistentRead: true })),
+  );
+  return Item ?? null;
+}
+
+/** Reads pages until the limit is reached. Without a limit it only counts and reads no items. */
+async function itemsOf(
+  link: DynamoDbLink,
+  table: string,
+  type: string | undefined,
+  limit: number | null,
+): Promise<{ readonly items: readonly Item[]; readonly count: number }> {
+  const items: Item[] = [];
+  let count = 0;
+  let from: Item | undefined;
+  do {
+    const size = limit === null ? { Select: "COUNT" as const } : { Limit: Math.max(1, limit - count) };
+    const page = await pageOf(link, table, type, { ...size, ExclusiveStartKey: from });
+    items.push(...(page.Items ?? []));
+    count += page.Count ?? 0;
+    from = page.LastEvaluatedKey;
+  } while (from !== undefined && (limit === null || count < limit));
+  return { items, count };
+}
+
+async function pageOf(
+  link: DynamoDbLink,
+  table: string,
+  type: string | undefined,
+  paging: { Limit?: number; Select?: "COUNT"; ExclusiveStartKey: Item | undefined },
+) {
+  const { name, partitionKey } = DEAD_LETTERS_INDEX;
+  const ofType = {
+    IndexName: name,
+    KeyConditionExpression: `${partitionKey} = :type`,
+    ExpressionAttributeValues: { ":type": { S: type ?? "" } },
+  };
+  return await link.send(`listing the dead letters of ${table}`, (client, sdk) =>
+    type === undefined
+      ? client.send(new sdk.ScanCommand({ TableName: table, ...paging }))
+      : client.send(new sdk.QueryCommand({ TableName: table, ...ofType, ...paging })),
+  );
 }

@@ -9,9 +9,9 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { type DynamoDb, startDynamoDb } from "../../test/servers/dynamodb.ts";
 import { isRelayError } from "../core/errors.ts";
-import { createTables } from "./create-tables.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "./dynamodb-outbox.ts";
 import type { Item } from "./intent-record.ts";
+import { createTables } from "./tables.ts";
 
 const REGION = "eu-central-1";
 const credentials = { accessKeyId: "local", secretAccessKey: "local" };

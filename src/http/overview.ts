@@ -6,7 +6,7 @@ import { MARKERS_MAX, type Marker } from "../telemetry/marker-book.ts";
 import type { Point } from "../telemetry/metrics/point-ring.ts";
 import type { Waiting } from "../telemetry/waiting.ts";
 import type { Health } from "./health/health.ts";
-import { partFix, reasonPart } from "./health/health-reason.ts";
+import { partFix, reasonPart } from "./health/health-causes.ts";
 import type { destinationSchema, overviewSchema, seriesSchema } from "./schemas/overview.ts";
 
 /** The summary on the first screen. */

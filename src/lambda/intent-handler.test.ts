@@ -7,9 +7,9 @@ import { type HttpReceiver, startHttpReceiver } from "../../test/servers/http-re
 import { startTcpProxy, type TcpProxy } from "../../test/servers/tcp-proxy.ts";
 import { RelayError } from "../core/errors.ts";
 import { schedule } from "../core/retry-policy.ts";
-import { createTables } from "../dynamodb/create-tables.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "../dynamodb/dynamodb-outbox.ts";
 import type { Item, NewIntent } from "../dynamodb/intent-record.ts";
+import { createTables } from "../dynamodb/tables.ts";
 import { insertRecord, lambdaRecord } from "../dynamodb-runner/lambda-record.ts";
 import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
 import { defineIntentRelay, type IntentRelay } from "../routing/intent-relay.ts";

@@ -8,9 +8,8 @@ import { defineIntentRelay, type IntentRelay, intentRoute } from "../routing/int
 import { IntentDelivery } from "./intent-delivery.ts";
 import { IntentReports, type ReportEvent } from "./intent-reports.ts";
 import type { BatchResponse, IntentEvent, LambdaContext } from "./lambda-events.ts";
-import { relayBatch } from "./relay-batch.ts";
+import { relayBatch, sweep } from "./relay-batch.ts";
 import { relayDestination } from "./relay-destination.ts";
-import { sweep } from "./sweep.ts";
 import { TimeLeft } from "./time-left.ts";
 
 /** Options of `intentHandler`. */
@@ -59,19 +58,12 @@ export function intentHandler(relay: IntentRelay, options: IntentHandlerOptions 
     report: options.report,
     metricLine: options.metricLine,
   });
-  let opening: Promise<Publisher> | undefined;
-  const open = () => {
-    opening ??= destination.open().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
-    return opening;
-  };
+  const link = openOnce(() => destination.open());
   const delivery = new IntentDelivery({
     outbox,
     route: intentRoute(relay, destination.name),
     retry: relay.retry ?? RETRY_PRESETS.intent,
-    publisher: open,
+    publisher: link.open,
     batchSize,
     reports,
     clock: systemClock,
@@ -100,11 +92,28 @@ export function intentHandler(relay: IntentRelay, options: IntentHandlerOptions 
     type,
     addresses: destination.addresses,
     async close() {
-      const publisher = await opening?.catch(() => undefined);
-      await publisher?.close();
+      await link.close();
       if (options.outbox === undefined) await outbox.close();
     },
   });
+}
+
+/** Opens the publisher at the first call; a failed opening is repeated at the next one. */
+function openOnce(openPublisher: () => Promise<Publisher>) {
+  let opening: Promise<Publisher> | undefined;
+  return {
+    open: (): Promise<Publisher> => {
+      opening ??= openPublisher().catch((error: unknown) => {
+        opening = undefined;
+        throw error;
+      });
+      return opening;
+    },
+    close: async (): Promise<void> => {
+      const publisher = await opening?.catch(() => undefined);
+      await publisher?.close();
+    },
+  };
 }
 
 const SCHEDULES: ReadonlySet<unknown> = new Set(["aws.scheduler", "aws.events"]);

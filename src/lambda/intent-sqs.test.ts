@@ -4,8 +4,8 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { type DynamoDb, startDynamoDb } from "../../test/servers/dynamodb.ts";
 import { type ElasticMq, SQS_ENVIRONMENT, startElasticMq } from "../../test/servers/elasticmq.ts";
 import { RelayError } from "../core/errors.ts";
-import { createTables } from "../dynamodb/create-tables.ts";
 import { dynamodbOutbox } from "../dynamodb/dynamodb-outbox.ts";
+import { createTables } from "../dynamodb/tables.ts";
 import { insertRecord } from "../dynamodb-runner/lambda-record.ts";
 import { intentHandler } from "./intent-handler.ts";
 

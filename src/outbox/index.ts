@@ -16,4 +16,4 @@ export type { AnyEvents, EventOf } from "./event-map.ts";
 export type { EventSchemas, StandardSchema } from "./event-schemas.ts";
 export type { NewEvent } from "./new-event.ts";
 export { createOutbox, type Outbox, type OutboxOptions } from "./outbox.ts";
-export { outboxTableSql } from "./table-sql.ts";
+export { outboxTableSql } from "./outbox-table.ts";

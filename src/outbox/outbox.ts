@@ -12,11 +12,9 @@ import {
 import type { AnyEvents, EventOf } from "./event-map.ts";
 import { columnsOf, eventRow } from "./event-row.ts";
 import { checkSchemas, type EventSchemas, validated } from "./event-schemas.ts";
-import { insertEvent } from "./insert-event.sql.ts";
-import { insertEvents } from "./insert-events.sql.ts";
 import type { NewEvent } from "./new-event.ts";
+import { insertEventSql, insertEventsSql, readTableSql } from "./outbox.sql.ts";
 import { type OutboxTable, outboxTableOf, type TableFacts } from "./outbox-table.ts";
-import { readTable } from "./read-table.sql.ts";
 import { activeTrace, type TraceContext } from "./trace-context.ts";
 import { uuidV7 } from "./uuid-v7.ts";
 
@@ -89,7 +87,7 @@ export function createOutbox<Events extends object = AnyEvents>(options: OutboxO
   }
 
   async function look(session: HandleSession): Promise<KnownTable> {
-    const [read] = await session.column(readTable, [name.schema, name.table]);
+    const [read] = await session.column(readTableSql, [name.schema, name.table]);
     if (read === undefined) throw new RelayError("TABLE_MISSING", `The table ${displayTable(name)} does not exist`);
     const facts = JSON.parse(String(read)) as TableFacts;
     return { table: outboxTableOf(name, facts, options.columns ?? {}), statements: new Map() };
@@ -118,7 +116,7 @@ function statementOf(
   { columns, isOne }: { readonly columns: readonly string[]; readonly isOne: boolean },
 ): Statement {
   const key = JSON.stringify([isOne, columns]);
-  const made = statements.get(key) ?? (isOne ? insertEvent(table, columns) : insertEvents(table, columns));
+  const made = statements.get(key) ?? (isOne ? insertEventSql(table, columns) : insertEventsSql(table, columns));
   if (statements.size < STATEMENTS_MAX) statements.set(key, made);
   return made;
 }

@@ -1,9 +1,7 @@
 import type { Hold } from "../core/hold.ts";
 import type { DeadLetterNote, Failure } from "../ports/queue-store.ts";
-import { copyDeadSql } from "./copy-dead.sql.ts";
 import type { EventTable } from "./event-table.ts";
-import { holdFailuresSql } from "./hold-failures.sql.ts";
-import { holdSuspectsSql } from "./hold-suspects.sql.ts";
+import { copyDeadSql, holdFailuresSql, holdSuspectsSql } from "./holds.sql.ts";
 import { quoteLiteral } from "./identifiers.ts";
 import type { Database } from "./pool.ts";
 import type { RelayTables } from "./relay-tables.ts";

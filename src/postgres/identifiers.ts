@@ -65,3 +65,10 @@ function unquote(part: string): string {
 export function displayTable(name: TableName): string {
   return `${name.schema}.${name.table}`;
 }
+
+/** A text in dollar quotes whose tag does not occur in it. */
+export function dollarQuoted(text: string): string {
+  let tag = "$managed$";
+  while (text.includes(tag)) tag = `$m${tag.length}${tag.slice(1)}`;
+  return `${tag}${text}${tag}`;
+}

@@ -2,12 +2,9 @@ import { RelayError } from "../core/errors.ts";
 import type { Grant, LaneState, Pause, Survey, Takeover } from "../ports/queue-store.ts";
 import { grantCondition } from "./grant-condition.ts";
 import { readHolds } from "./holds.ts";
-import { lockFreeLanesSql } from "./lock-free-lanes.sql.ts";
+import { lockFreeLanesSql, releaseLaneSql, surveySql, takeLanesSql } from "./lanes.sql.ts";
 import type { Database } from "./pool.ts";
-import { releaseLaneSql } from "./release-lane.sql.ts";
 import type { Row, Session } from "./session.ts";
-import { surveySql } from "./survey.sql.ts";
-import { takeLanesSql } from "./take-lanes.sql.ts";
 import { timelineSql } from "./timeline.ts";
 import { glance, statement, transaction } from "./transaction.ts";
 

@@ -4,9 +4,8 @@ import type { Message } from "../core/event.ts";
 import { type Failed, type Outcome, retry } from "../core/outcome.ts";
 import type { Report } from "../ports/publisher.ts";
 import type { PipelineContext } from "./context.ts";
-import { noAnswerWithin, TIMED_OUT, withDeadline } from "./deadline.ts";
+import { noAnswerWithin, PublishClock, TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
-import { PublishClock } from "./publish-clock.ts";
 import type { RateGate } from "./rate-gate.ts";
 import type { Sender } from "./sender.ts";
 

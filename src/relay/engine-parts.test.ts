@@ -6,12 +6,12 @@ import { DEFAULT_LIMITS, DEFAULT_TIMING } from "../core/limits.ts";
 import { rejected, retry } from "../core/outcome.ts";
 import { exponential, schedule } from "../core/retry-policy.ts";
 import { ByteBudget } from "./byte-budget.ts";
-import { checkLimits, checkTiming } from "./check-settings.ts";
-import { claimSize } from "./crash-poison.ts";
 import { attemptsMaxOf, nextAfterFailure } from "./failure-rule.ts";
 import { fairShare } from "./fair-share.ts";
 import { InstanceLease, sentAt } from "./instance-lease.ts";
 import { LaneHolds } from "./lane-holds.ts";
+import { checkLimits, checkTiming } from "./relay.ts";
+import { claimSize } from "./suspects.ts";
 
 test("B4 the lanes of a pipeline are shared out whole, and no instance has two more than another", () => {
   const instances = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });

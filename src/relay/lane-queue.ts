@@ -1,5 +1,4 @@
-import type { Message } from "../core/event.ts";
-import { eventBytes } from "../core/event-size.ts";
+import { eventBytes, type Message } from "../core/event.ts";
 import type { Failed } from "../core/outcome.ts";
 import type { ClaimedEvent } from "../ports/queue-store.ts";
 

@@ -4,7 +4,6 @@ import { type Failed, rejected } from "../core/outcome.ts";
 import type { ClaimedEvent, Grant, Settlement, SettleResult, Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
-import { claimSize, crashPoison, halved } from "./crash-poison.ts";
 import { type Attempt, Dispatcher, type DispatcherListener } from "./dispatcher.ts";
 import { historyOf, retryDelayMs } from "./event-history.ts";
 import { ExactlyOnce, type ExactlyOnceHost } from "./exactly-once.ts";
@@ -19,7 +18,7 @@ import { type Entry, entryOf, type FailedEntry, type KeyLimits, LaneQueue } from
 import type { RateGate } from "./rate-gate.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
-import { Suspects } from "./suspects.ts";
+import { claimSize, crashPoison, halved, Suspects } from "./suspects.ts";
 import { translate } from "./translation.ts";
 import { outcomeOfUnanswered } from "./unanswered-sends.ts";
 import { UnmarkedRows } from "./unmarked-rows.ts";

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Failure, Settlement } from "../ports/queue-store.ts";
-import { firstPart, rowsOf } from "./settle-parts.ts";
-import { SettleSize } from "./settle-size.ts";
+import { firstPart, rowsOf, SettleSize } from "./settle-parts.ts";
 
 const failure = (id: string): Failure => {
   return { id, key: null, reason: "no", attempts: 1, next: { kind: "dead", parks: false } };

@@ -6,8 +6,7 @@ import type { CommittedBatch } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
 import { DeliveredBuffer } from "./delivered-buffer.ts";
 import type { LaneClaims } from "./lane-claims.ts";
-import { firstPart, rowsOf } from "./settle-parts.ts";
-import { SettleSize } from "./settle-size.ts";
+import { firstPart, rowsOf, SettleSize } from "./settle-parts.ts";
 
 /** When the database is busy for this many attempts of one write, the health reports it. */
 const BUSY_TRIES = 4;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { isRelayError } from "../core/errors.ts";
 import type { OutboxEvent } from "../core/event.ts";
-import { covers, matchesPattern } from "../core/type-pattern.ts";
+import { covers, matchesPattern } from "../core/type-filter.ts";
 import type { TypeFilter } from "../ports/queue-store.ts";
 import { nearestName } from "./nearest-name.ts";
 import { compileRoutes, type Route } from "./routes.ts";

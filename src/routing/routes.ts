@@ -2,11 +2,9 @@ import { RelayError } from "../core/errors.ts";
 import type { Headers, OutboxEvent } from "../core/event.ts";
 import type { OnExhausted } from "../core/hold.ts";
 import type { RetryPolicy } from "../core/retry-policy.ts";
-import { fieldsHold } from "../core/type-filter.ts";
-import { covers, matchesPattern } from "../core/type-pattern.ts";
+import { covers, fieldsHold, matchesPattern } from "../core/type-filter.ts";
 import type { FieldRule, TypeFilter } from "../ports/queue-store.ts";
 import type { Envelope } from "./envelope.ts";
-import { fieldRules } from "./field-rules.ts";
 import { nearestName } from "./nearest-name.ts";
 
 export { messageOf } from "./message.ts";
@@ -158,4 +156,32 @@ function unreachable(rules: readonly Rule[], routes: readonly Route[]): readonly
 
 function nameOf(index: number): string {
   return `routes[${index}]`;
+}
+
+const HEADER = "header:";
+const FIELDS = ["key", "correlation_id"] as const;
+
+/** The conditions of a route as rules. It leaves out faulty conditions and adds their faults to the list. */
+function fieldRules(
+  when: Readonly<Record<string, string | readonly string[]>>,
+  route: string,
+  faults: string[],
+): readonly FieldRule[] {
+  return Object.entries(when).flatMap(([name, written]) => {
+    const patterns = typeof written === "string" ? [written] : written;
+    if (patterns.length === 0) faults.push(`${route}.when.${name} lists nothing. Write a text, or "*" for any value.`);
+    const field = fieldOf(name, route, faults);
+    return field === null ? [] : [{ field, patterns }];
+  });
+}
+
+function fieldOf(field: string, route: string, faults: string[]): FieldRule["field"] | null {
+  const known = FIELDS.find((name) => name === field);
+  if (known !== undefined) return known;
+  if (field.startsWith(HEADER) && field.length > HEADER.length) return field as `header:${string}`;
+  const nearest = nearestName(field, FIELDS) ?? `${HEADER}${field}`;
+  faults.push(
+    `${route}.when has the unknown field "${field}". Write key, correlation_id or header:NAME (${nearest}?).`,
+  );
+  return null;
 }

@@ -4,7 +4,7 @@ import type { ServiceConfig } from "../config/service-config.ts";
 import { TableFinder } from "../config/sources/find-tables.ts";
 import { isLog } from "../config/sources/presets.ts";
 import type { RedisStoreConfig } from "../config/sources/redis-store-config.ts";
-import { withinTime } from "../core/within-time.ts";
+import { withinTime } from "../core/clock.ts";
 import { checkDestination } from "../operations/doctor/destination-check.ts";
 import { examine } from "../operations/doctor/doctor.ts";
 import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { LogFigure } from "../operations/logs/log-figures.ts";
+import type { LogFigure } from "../operations/logs/log-list.ts";
 
 const CACHED_MS = 15_000;
 

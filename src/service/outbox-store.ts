@@ -1,5 +1,5 @@
 import type { FoundTable } from "../config/sources/find-tables.ts";
-import type { LogFigure } from "../operations/logs/log-figures.ts";
+import type { LogFigure } from "../operations/logs/log-list.ts";
 import type { RelayQuestions } from "../operations/overview/relay-figures.ts";
 import type { QueueSource } from "../ports/queue-store.ts";
 

@@ -2,7 +2,7 @@ import type { ServiceConfig } from "../config/service-config.ts";
 import { type FoundTable, sourceName, TableFinder } from "../config/sources/find-tables.ts";
 import { isLog } from "../config/sources/presets.ts";
 import { isRelayError, reasonOf } from "../core/errors.ts";
-import { logFigures } from "../operations/logs/log-figures.ts";
+import { logFigures } from "../operations/logs/log-list.ts";
 import { openLogSource } from "../operations/logs/log-source.ts";
 import { createManaged, requireUpkeep, upkeepManaged } from "../operations/logs/managed-upkeep.ts";
 import { relayQuestions } from "../operations/overview/relay-figures.ts";

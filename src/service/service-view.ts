@@ -1,9 +1,11 @@
 import type { ServiceConfig } from "../config/service-config.ts";
+import type { AnswerBook } from "../core/answer-times.ts";
 import { systemClock } from "../core/clock.ts";
 import { gradeOf } from "../core/health-cause.ts";
 import { BrokerCheck, unreachableOf } from "../http/health/broker-check.ts";
 import { DatabaseCheck } from "../http/health/database-check.ts";
 import { type Health, healthOf, type Readiness, readinessOf } from "../http/health/health.ts";
+import type { CauseFacts, SlowDestination } from "../http/health/health-causes.ts";
 import type { Overview, Series } from "../http/overview.ts";
 import type { OverviewFaces } from "../http/routes/overview-routes.ts";
 import type { ProbeFaces } from "../http/routes/probe-routes.ts";
@@ -13,17 +15,18 @@ import type { ListedLog } from "../operations/logs/log-list.ts";
 import type { BudgetedRecorder } from "../telemetry/attempts/attempt-recorder.ts";
 import { Condition } from "../telemetry/condition.ts";
 import { redactor } from "../telemetry/logs/redaction.ts";
+import type { FlowMeter } from "../telemetry/metrics/flow-meter.ts";
 import type { LogFigures } from "../telemetry/metrics/log-gauges.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { MetricsText } from "../telemetry/metrics/metrics-text.ts";
 import type { OverviewHistory } from "../telemetry/metrics/overview-history.ts";
+import { type KnownStanding, stallOf, standingOfPipeline } from "../telemetry/pipeline-standing.ts";
 import type { NoticeState } from "../telemetry/push/webhook-notice.ts";
 import type { PushTally } from "../telemetry/push-tally.ts";
 import { type Engine, plainName } from "./engine.ts";
 import { LogWatch } from "./log-watch.ts";
 import type { OutboxStore } from "./outbox-store.ts";
 import { OverviewView } from "./overview-view.ts";
-import { pipelineFacts, slowIn } from "./pipeline-facts.ts";
 import { ServiceInspection } from "./service-inspection.ts";
 import { VERSION } from "./version.ts";
 
@@ -227,4 +230,42 @@ export class ServiceView implements ProbeFaces, OverviewFaces {
   stop(): void {
     this.overviews.stop();
   }
+}
+
+/** The destinations that answer slower than usual. */
+function slowIn(answers: AnswerBook): readonly SlowDestination[] {
+  return [...answers.all()].flatMap(([destination, times]) => {
+    const { slow } = times.figures();
+    return slow === null ? [] : [{ destination, ...slow }];
+  });
+}
+
+/** The facts from which health judges each pipeline of this process. */
+function pipelineFacts(
+  engine: Pick<Engine, "backlog" | "pipelines"> | null,
+  condition: Condition,
+  flow: FlowMeter,
+  standings: ReadonlyMap<string, KnownStanding>,
+  unreachable: readonly string[],
+): Pick<CauseFacts, "pipelines" | "stalled" | "untaken"> {
+  const ends = engine?.pipelines ?? [];
+  const of = (pipeline: string) => ({
+    count: engine?.backlog.counts.get(pipeline),
+    known: standings.get(pipeline) ?? null,
+  });
+  return {
+    pipelines: ends.map(({ pipeline }) => {
+      const { known, count } = of(pipeline);
+      return standingOfPipeline(pipeline, known, count, condition);
+    }),
+    stalled: ends.flatMap(({ destination, pipeline }) => {
+      const idleForMs = flow.idleForMs(pipeline);
+      return stallOf({ pipeline, destination, ...of(pipeline), idleForMs, unreachable }, condition) ?? [];
+    }),
+    untaken: ends.flatMap(({ pipeline }) => {
+      const types = condition.unmatchedTypesOf(pipeline);
+      const sinceMs = condition.unmatchedSinceMs(pipeline);
+      return types === 0 ? [] : [{ pipeline, types, ...(sinceMs === undefined ? {} : { sinceMs }) }];
+    }),
+  };
 }

@@ -34,5 +34,5 @@ export type {
   TransactionsSubject,
   TransactionsTraits,
   TransactionsUser,
-} from "./contracts/transactions-subject.ts";
+} from "./contracts/transactions-stage.ts";
 export { type MemoryEventLog, type MemoryEventLogOptions, memoryEventLog } from "./memory-event-log.ts";

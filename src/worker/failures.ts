@@ -1,5 +1,5 @@
 import { reasonOf } from "../core/errors.ts";
-import { retryAfterMs } from "../core/retry-after.ts";
+import { retryAfterMs } from "../core/retry-policy.ts";
 
 /** Thrown by `execute`: retry; with a schedule, not before `afterMs` have passed. */
 export class RetryLater extends Error {

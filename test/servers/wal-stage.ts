@@ -4,10 +4,10 @@ import pg from "pg";
 import { type ErrorCode, isRelayError } from "../../src/core/errors.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
 import type { Checkpoint, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
-import { SettledAhead } from "../../src/sources/postgres/log/settled-ahead.ts";
+import { SettledAhead } from "../../src/sources/postgres/log/log-lane.ts";
 import { type WalKind, walKind } from "../../src/sources/postgres/wal/wal-kind.ts";
-import type { WalOptions } from "../../src/sources/postgres/wal/wal-options.ts";
 import type { WalPosition, WalSegment } from "../../src/sources/postgres/wal/wal-position.ts";
+import type { WalOptions } from "../../src/sources/postgres/wal/wal-setup.ts";
 import type { PostgresServer } from "./postgres.ts";
 import { until } from "./until.ts";
 

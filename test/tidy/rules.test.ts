@@ -1,7 +1,7 @@
 /** Each rule of the tidy test finds what it is there for, and leaves alone what is allowed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { crowdedStatementFiles, incompleteAdapters } from "./adapters.ts";
+import { foreignInStatementFiles, incompleteAdapters } from "./adapters.ts";
 import { deadConsoleExports, longComponents, wrongConsoleImports } from "./console.ts";
 import { deadExports, deadFiles } from "./dead-code.ts";
 import { brokenLinks, changelogForm, unknownCommands } from "./documents.ts";
@@ -110,15 +110,17 @@ test("shipped code may import only what its users install", () => {
 
 test("long files and long functions are found, long chapters are fine", () => {
   const body = "  a();\n".repeat(69);
+  const shorter = "  a();\n".repeat(58);
   assert.deepEqual(places(longFiles, { "src/a.ts": "a\n".repeat(401), "src/b.ts": "a\n".repeat(400) }), [
     "src/a.ts:400",
   ]);
   const found = places(longFunctions, {
     "src/a.ts": `x();\nfunction f(): { a: 1 } {\n${body}}\n`,
-    "src/b.ts": `function f() {\n${body.slice(7)}}\n`,
+    "src/b.ts": `function f() {\n${shorter}}\nfunction g(): (a: string) => number {\n${shorter}}\n`,
+    "src/c.ts": `function f() {\n${body.slice(7)}}\n`,
     "src/c.test.ts": `describe("x", () => {\n${body}});\ntest("y", () => {\n${body}});\n`,
   });
-  assert.deepEqual(found, ["src/a.ts:2", "src/c.test.ts:72"]);
+  assert.deepEqual(found, ["src/a.ts:2", "src/c.test.ts:72", "src/c.ts:1"]);
 });
 
 test("files without a way from an entry point are dead", () => {
@@ -235,7 +237,7 @@ test("the changelog's form is checked line by line", () => {
   );
 });
 
-test("an adapter folder needs its main file and README, a statement file one statement", () => {
+test("an adapter folder needs its main file and README, a statement file statements alone", () => {
   const adapters = {
     "src/sources/redis/redis-source.ts": "",
     "src/publishers/stdout/README.md": "",
@@ -243,11 +245,11 @@ test("an adapter folder needs its main file and README, a statement file one sta
   };
   assert.deepEqual(places(incompleteAdapters, adapters), ["src/sources/redis/README.md:1"]);
   const statements = {
-    "src/a/claim.sql.ts": "export interface Row {}\nexport const claim = 1;",
-    "src/a/settle.sql.ts": "export const a = 1;\nexport function b() {}",
+    "src/a/claim.sql.ts": "export interface Row {}\nexport const claimSql = 1;\nexport const SHARED = 2;",
+    "src/a/settle.sql.ts": "export const aSql = 1;\nexport function b() {}",
     "src/a/none.sql.ts": "",
   };
-  assert.deepEqual(places(crowdedStatementFiles, statements), ["src/a/none.sql.ts:1", "src/a/settle.sql.ts:2"]);
+  assert.deepEqual(places(foreignInStatementFiles, statements), ["src/a/none.sql.ts:1", "src/a/settle.sql.ts:2"]);
 });
 
 test("tests that check nothing or sleep are found", () => {

@@ -3,7 +3,7 @@ import { isRelayError } from "../../src/core/errors.ts";
 import type { Database } from "../../src/postgres/pool.ts";
 import { glance, transaction } from "../../src/postgres/transaction.ts";
 import type { LogKind, LogPosition, LogRow } from "../../src/sources/postgres/log/log-kind.ts";
-import { SettledAhead } from "../../src/sources/postgres/log/settled-ahead.ts";
+import { SettledAhead } from "../../src/sources/postgres/log/log-lane.ts";
 import { Chance } from "./chance.ts";
 
 /** As much of a kind of log as a reader needs. */

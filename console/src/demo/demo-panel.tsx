@@ -1,9 +1,8 @@
 import { Button } from "../kit/button.tsx";
-import { ArrivalCounts } from "./arrival-counts.tsx";
-import { useDemoState } from "./demo-state.ts";
+import { countText } from "../kit/format.ts";
+import { type DemoState, useDemoState, useRemembered } from "./demo-state.ts";
 import { Faults } from "./faults.tsx";
 import { Guide } from "./guide.tsx";
-import { useRemembered } from "./remembered.ts";
 
 /** The guided first minute and the fault switches; see the README in this folder. */
 export function DemoPanel() {
@@ -48,4 +47,43 @@ export function DemoPanel() {
       {areFaultsShown && <Faults state={state} />}
     </aside>
   );
+}
+
+/** Compares written events with messages that arrived at the destination, independently of the relay. */
+function ArrivalCounts({ state: { destination, relays } }: { readonly state: DemoState }) {
+  const { broker } = destination;
+  if (broker !== null) return <span class="demo-arrivals">Events go to {broker}.</span>;
+  const { arrived, lost, outOfOrder, outstanding, repeated } = destination;
+  return (
+    <dl class="demo-arrivals" aria-label="What arrived">
+      <Figure name="arrived" value={arrived} />
+      <Figure name="in flight" value={outstanding} />
+      <Figure name="lost" value={lost} isBad={lost > 0} />
+      <Figure name="out of order" value={outOfOrder} isBad={outOfOrder > 0} />
+      <Figure name="repeated" value={repeated} />
+      <div class="relay">
+        <dt>relay</dt>
+        <dd>
+          {relays
+            .map(wordsOf)
+            .filter((text) => text !== "")
+            .join(", ") || "starting"}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Figure({ name, value, isBad }: { readonly name: string; readonly value: number; readonly isBad?: boolean }) {
+  return (
+    <div class={isBad === undefined ? "" : isBad ? "bad" : "good"} data-figure={name.replaceAll(" ", "-")}>
+      <dt>{name}</dt>
+      <dd>{countText(value)}</dd>
+    </div>
+  );
+}
+
+function wordsOf({ lanes, state }: DemoState["relays"][number]): string {
+  if (state === "stopped") return "";
+  return state === "running" ? `running, ${lanes} lanes` : state;
 }

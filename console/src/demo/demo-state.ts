@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { createStore, useStore } from "../kit/store.ts";
 import { toast } from "../kit/toast.tsx";
 
@@ -66,5 +66,32 @@ export async function ask(request: FaultRequest): Promise<void> {
     else toast(result.detail ?? "This is not possible right now.", { tone: "bad" });
   } catch {
     toast("The demo does not answer. Check that npm start is running.", { tone: "bad" });
+  }
+}
+
+const PREFIX = "outbox-relay-demo.";
+
+/** A choice that survives a reload, unless the browser blocks storage. */
+export function useRemembered(name: string, initial: string): readonly [string, (value: string) => void] {
+  const [value, setValue] = useState(() => read(name) ?? initial);
+  const change = useCallback(
+    (next: string) => {
+      setValue(next);
+      try {
+        localStorage.setItem(PREFIX + name, next);
+      } catch {
+        // Storage is blocked: the choice lasts until the page is closed.
+      }
+    },
+    [name],
+  );
+  return [value, change];
+}
+
+function read(name: string): string | null {
+  try {
+    return localStorage.getItem(PREFIX + name);
+  } catch {
+    return null;
   }
 }

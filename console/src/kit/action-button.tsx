@@ -25,3 +25,12 @@ export function ActionButton(props: ActionButtonProps) {
   const why = may ? whyNot : `Requires the role ${role}; you are signed in as ${mine}.`;
   return <Button {...rest} title={why ?? title ?? props.label} isDisabled={why !== null} onClick={onClick} />;
 }
+
+/** Explains disabled buttons to users without the role. */
+export function RoleNote() {
+  const may = useMay("operator");
+  const role = useStore(session)?.identity?.role;
+  return may || role === undefined ? null : (
+    <span class="note">Your role is {role}: only operators can make changes.</span>
+  );
+}

@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type { changeSchema, groupsSchema, letterPageSchema } from "../../../src/http/schemas/dead-letters.ts";
-import type { destinationsSchema } from "../../../src/http/schemas/destinations.ts";
 import type {
   attemptSchema,
   correlationSchema,
@@ -19,6 +18,7 @@ import type {
 } from "../../../src/http/schemas/overview.ts";
 import type {
   changedPipelinesSchema,
+  destinationsSchema,
   forgetSchema,
   lanesSchema,
   statusSchema,

@@ -1,3 +1,4 @@
+import { RoleNote } from "../kit/action-button.tsx";
 import { Badge, StateBadge } from "../kit/badge.tsx";
 import { CliButton } from "../kit/button.tsx";
 import { command } from "../kit/command.ts";
@@ -8,7 +9,6 @@ import { Icon } from "../kit/icons.tsx";
 import { Card, Page } from "../kit/page.tsx";
 import { placeHash } from "../kit/place.ts";
 import { Because, LongText, PlainText } from "../kit/plain-text.tsx";
-import { RoleNote } from "../kit/role-note.tsx";
 import { type Column, Table } from "../kit/table.tsx";
 import type { Destination, KnownDestination, KnownDestinations, PipelineStatus, Status } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";

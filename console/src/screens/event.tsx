@@ -1,15 +1,14 @@
 import { Badge, StateBadge } from "../kit/badge.tsx";
 import { CopyButton } from "../kit/button.tsx";
-import { Due } from "../kit/due.tsx";
 import { Answer, Empty } from "../kit/error-box.tsx";
-import { Ago } from "../kit/figures.tsx";
+import { Ago, Due } from "../kit/figures.tsx";
 import { timeText } from "../kit/format.ts";
 import { Icon } from "../kit/icons.tsx";
 import { Card, KeyValues, Page } from "../kit/page.tsx";
 import { placeHash, segment } from "../kit/place.ts";
 import { LongText, PlainText } from "../kit/plain-text.tsx";
 import type { ShownEvent } from "../kit/types.ts";
-import { useWatched } from "../kit/use-watched.ts";
+import { useWatched } from "../kit/use-api.ts";
 import { visibleText } from "../kit/visible-text.ts";
 import { eventShowLine } from "./cli-lines.ts";
 import { AttemptsCard } from "./event/attempts-card.tsx";

@@ -1,12 +1,11 @@
 import { useState } from "preact/hooks";
-import { ActionButton } from "../kit/action-button.tsx";
+import { ActionButton, RoleNote } from "../kit/action-button.tsx";
 import { CliButton } from "../kit/button.tsx";
 import { Answer, Empty } from "../kit/error-box.tsx";
 import { SearchField, SelectField } from "../kit/fields.tsx";
 import { plural } from "../kit/format.ts";
 import { Card, Page, Tabs } from "../kit/page.tsx";
 import { placeHash } from "../kit/place.ts";
-import { RoleNote } from "../kit/role-note.tsx";
 import { Pager, Table } from "../kit/table.tsx";
 import type { KeyOfEvents, Keys, Status } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";

@@ -8,11 +8,11 @@ import { countText, durationText, plural, rateText, shortCount } from "../kit/fo
 import { Icon } from "../kit/icons.tsx";
 import { Card, Page } from "../kit/page.tsx";
 import { placeHash } from "../kit/place.ts";
-import type { Overview, Point, Series } from "../kit/types.ts";
+import { PlainText } from "../kit/plain-text.tsx";
+import type { HealthCause, Overview, Point, Series } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
 import { useLive } from "../shell/live-overview.ts";
 import { DestinationTiles } from "./destinations.tsx";
-import { Causes } from "./overview/causes.tsx";
 
 /** The state of the service at a glance; every figure links to the screen with the actions for it. */
 export function OverviewScreen() {
@@ -209,5 +209,55 @@ function Instances({ instances }: Pick<Overview, "instances">) {
         ))}
       </ul>
     </Card>
+  );
+}
+
+const SHOWN = 3;
+
+/** Groups causes of the same kind: an unreachable database affects every source. */
+function Causes({ causes }: { readonly causes: readonly HealthCause[] }) {
+  if (causes.length === 0) return null;
+  const byKind = Map.groupBy(causes, ({ code, fix }) => JSON.stringify([code, fix]));
+  return (
+    <section class="problems" aria-label="Causes">
+      {[...byKind].map(([kind, alike]) => (
+        <div key={kind} class={alike[0]?.grade === "attention" ? "" : "bad"}>
+          <Icon name={alike[0]?.grade === "attention" ? "dead" : "cross"} />
+          <div>
+            {alike.slice(0, SHOWN).map((cause) => (
+              <CauseLine key={cause.what} cause={cause} />
+            ))}
+            {alike.length > SHOWN && (
+              <details>
+                <summary>and {alike.length - SHOWN} more</summary>
+                {alike.slice(SHOWN).map((cause) => (
+                  <CauseLine key={cause.what} cause={cause} />
+                ))}
+              </details>
+            )}
+            {alike[0]?.fix != null && <p>{alike[0].fix}</p>}
+          </div>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function CauseLine({ cause: { link, runbook, since, what } }: { readonly cause: HealthCause }) {
+  return (
+    <div>
+      <strong>
+        <a href={link.slice(1)}>
+          <PlainText text={what} charsMax={500} />
+        </a>
+        {since !== null && (
+          <>
+            {" · "}
+            <Ago at={since} />
+          </>
+        )}
+      </strong>
+      {runbook !== undefined && <span class="faint"> {runbook}</span>}
+    </div>
   );
 }

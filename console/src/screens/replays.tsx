@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { ActionButton } from "../kit/action-button.tsx";
+import { ActionButton, RoleNote } from "../kit/action-button.tsx";
 import { StateBadge } from "../kit/badge.tsx";
 import { CliButton } from "../kit/button.tsx";
 import { Answer, Empty } from "../kit/error-box.tsx";
@@ -9,7 +9,6 @@ import { plural } from "../kit/format.ts";
 import { Card, Page } from "../kit/page.tsx";
 import { placeHash } from "../kit/place.ts";
 import { Marked, PlainText } from "../kit/plain-text.tsx";
-import { RoleNote } from "../kit/role-note.tsx";
 import { changeQuery } from "../kit/router.ts";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import type { Plan, PlanPage } from "../kit/types.ts";

@@ -11,9 +11,8 @@ import { timeZone } from "../kit/time-zone.ts";
 import { Toasts } from "../kit/toast.tsx";
 import { screenAt } from "../screens/screens.tsx";
 import { useLive, useLiveStream } from "./live-overview.ts";
-import { Login } from "./login.tsx";
+import { Login, returnToPlace } from "./login.tsx";
 import { Navigation } from "./navigation.tsx";
-import { returnToPlace } from "./return-place.ts";
 import { Shortcuts } from "./shortcuts.tsx";
 
 const ASK_AGAIN_MS = 3_000;

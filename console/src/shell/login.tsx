@@ -5,7 +5,6 @@ import { ErrorBox } from "../kit/error-box.tsx";
 import { hasLapsed, loadSession } from "../kit/session.ts";
 import type { Session } from "../kit/types.ts";
 import { useAction } from "../kit/use-api.ts";
-import { rememberPlace } from "./return-place.ts";
 
 /** Exchanges the token for a cookie that scripts cannot read. The token is not stored. */
 export function Login({ session }: { readonly session: Session }) {
@@ -85,4 +84,25 @@ function Logins({ logins }: { readonly logins: Session["logins"] }) {
       )}
     </>
   );
+}
+
+const NAME = "outbox-relay.place";
+
+/** The issuer redirects back without the fragment: this restores the screen that the user opened. */
+function rememberPlace(): void {
+  try {
+    if (location.hash !== "") sessionStorage.setItem(NAME, location.hash);
+  } catch {
+    // Storage is blocked: the user starts at the overview.
+  }
+}
+
+export function returnToPlace(): void {
+  try {
+    const place = sessionStorage.getItem(NAME);
+    sessionStorage.removeItem(NAME);
+    if (place !== null && location.hash === "") location.hash = place;
+  } catch {
+    // Storage is blocked.
+  }
 }

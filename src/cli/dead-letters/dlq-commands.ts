@@ -5,9 +5,8 @@ import { type End, EXIT, Exit } from "../../service/exit.ts";
 import { payloadText } from "../events/event-text.ts";
 import { limitOf, oneLine } from "../events/events-commands.ts";
 import { choiceFilterOf, FILTER_HELP } from "../events/filter-argument.ts";
-import { type Form, printJson } from "../terminal/output.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 import { plainLine } from "../terminal/plain-text.ts";
-import { textTable } from "../terminal/text-table.ts";
 import type { EditFlags } from "./dlq-edit.ts";
 import { type ChangeFlags, type ChoiceFlags, choiceOf, withChoice } from "./dlq-flags.ts";
 

@@ -1,7 +1,7 @@
 import { loadDynamoDbRunConfig } from "../../config/sources/dynamodb-config.ts";
 import { systemClock } from "../../core/clock.ts";
 import { reasonOf } from "../../core/errors.ts";
-import { lambdaContext } from "../../dynamodb-runner/lambda-context.ts";
+import { lambdaContext } from "../../dynamodb-runner/invocation.ts";
 import { recoverRelays } from "../../dynamodb-runner/recover-relays.ts";
 import { DynamoDbParts } from "../../service/dynamodb-parts.ts";
 import { EXIT } from "../../service/exit.ts";

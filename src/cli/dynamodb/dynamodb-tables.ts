@@ -1,8 +1,8 @@
 import { type DynamoDbConfig, loadDynamoDbConfig } from "../../config/sources/dynamodb-config.ts";
-import { createTables } from "../../dynamodb/create-tables.ts";
 import { type DynamoDbLink, dynamoDbLink } from "../../dynamodb/dynamodb-link.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "../../dynamodb/dynamodb-outbox.ts";
 import type { IntentRecord } from "../../dynamodb/intent-record.ts";
+import { createTables } from "../../dynamodb/tables.ts";
 import { createCheckpointTable } from "../../dynamodb-runner/checkpoints.ts";
 import { undelivered } from "../../dynamodb-runner/search-table.ts";
 import { EXIT, Exit } from "../../service/exit.ts";
@@ -10,8 +10,7 @@ import { countBar } from "../../service/progress.ts";
 import { configSources } from "../config-sources.ts";
 import { oneLine } from "../events/events-commands.ts";
 import { printErrors } from "../terminal/error-output.ts";
-import { type Form, printJson } from "../terminal/output.ts";
-import { textTable } from "../terminal/text-table.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 
 interface ListFlags {
   readonly type?: string;

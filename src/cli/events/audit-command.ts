@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import type { AuditEntry } from "../../operations/audit/audit.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
-import { type Form, printJson } from "../terminal/output.ts";
-import { textTable } from "../terminal/text-table.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 
 interface AuditFlags {
   readonly actor?: string;

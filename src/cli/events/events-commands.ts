@@ -4,9 +4,8 @@ import type { EventPage, ListedEvent } from "../../operations/events/event-list.
 import { EXPORT_FORMS, type ExportForm } from "../../operations/exports/export-text.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
 import { printErrors } from "../terminal/error-output.ts";
-import { type Form, printJson } from "../terminal/output.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 import { plainLine } from "../terminal/plain-text.ts";
-import { textTable } from "../terminal/text-table.ts";
 import { eventText } from "./event-text.ts";
 import { eventFilterOf, FILTER_HELP } from "./filter-argument.ts";
 

@@ -1,10 +1,11 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { KeyAction } from "../../operations/keys/key-actions.ts";
+import { KEY_KINDS, type KeyKind, type ListedKey } from "../../operations/keys/key-list.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
+import { limitOf, oneLine } from "../events/events-commands.ts";
 import { matchingPipelines, userName } from "../pipelines/pause-commands.ts";
 import { printErrors } from "../terminal/error-output.ts";
-import { type Form, printJson } from "../terminal/output.ts";
-import { addKeysList } from "./keys-list-command.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 
 interface KeyFlags {
   readonly reason?: string;
@@ -49,7 +50,7 @@ async function act(
   { output, reason }: KeyFlags,
 ): Promise<number> {
   const { withTarget } = await import("../operation-target.ts");
-  const { actOnKeys } = await import("../../operations/keys/key-bulk.ts");
+  const { actOnKeys } = await import("../../operations/keys/key-actions.ts");
   const { actOnKey } = await import("../../operations/keys/key-actions.ts");
   const { knownPipelines } = await import("../../operations/pipelines/pipelines.ts");
   return await withTarget(async (target) => {
@@ -82,4 +83,53 @@ async function act(
     if (changed.length > 0) return failed.length > 0 ? EXIT.partly : EXIT.ok;
     return EXIT.notFound;
   });
+}
+
+interface ListFlags {
+  readonly kind?: KeyKind;
+  readonly pipeline?: string;
+  readonly contains?: string;
+  readonly limit: string;
+  readonly cursor?: string;
+  readonly output: Form;
+}
+
+/** `outbox-relay keys list`. */
+function addKeysList(keys: Command, end: End): void {
+  keys
+    .command("list")
+    .description("list blocked keys with the event that blocks each, or the busiest keys")
+    .addOption(
+      new Option(
+        "--kind <kind>",
+        "parked: waits for an operator; retrying: waits for a retry of its head; hot: busiest keys",
+      ).choices([...KEY_KINDS]),
+    )
+    .option("--pipeline <name>", "only this pipeline")
+    .option("--contains <text>", "only keys that contain this text, in any letter case")
+    .option("--limit <number>", "page size, at most 500", "50")
+    .option("--cursor <text>", "continue after a page, with the cursor that it printed")
+    .action(async (flags: ListFlags) => end(await list(flags)));
+}
+
+async function list({ contains, cursor, kind, limit, output, pipeline }: ListFlags): Promise<number> {
+  const rows = limitOf(limit);
+  const { withTarget } = await import("../operation-target.ts");
+  const { listKeys } = await import("../../operations/keys/key-list.ts");
+  return await withTarget(async (target) => {
+    const page = await listKeys(target, { kind, pipeline, q: contains }, { limit: rows, cursor });
+    if (output === "json") printJson(page);
+    else if (page.keys.length === 0) process.stderr.write("no keys match\n");
+    else process.stdout.write(textTable(HEAD, page.keys.map(cells)));
+    if (output === "text" && page.cursor !== null) process.stderr.write(`next page: --cursor ${page.cursor}\n`);
+    return EXIT.ok;
+  });
+}
+
+const HEAD = ["KEY", "KIND", "PIPELINE", "WAITING", "SINCE", "HEAD", "REASON"];
+
+function cells({ head, key, kind, pipeline, recent, waiting }: ListedKey): string[] {
+  const number = waiting === null ? "?" : `${waiting.count}${waiting.isMore ? "+" : ""}`;
+  const busy = recent === null ? number : `${recent.count} of the newest ${recent.of}`;
+  return [key, kind, pipeline, busy, head?.firstFailedAt ?? "-", head?.id ?? "-", oneLine(head?.reason ?? "")];
 }

@@ -3,8 +3,7 @@ import type { ListedLane } from "../../operations/pipelines/lane-list.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
 import { countBar } from "../../service/progress.ts";
 import { durationMs } from "../terminal/duration.ts";
-import { type Form, printJson } from "../terminal/output.ts";
-import { textTable } from "../terminal/text-table.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 import { matchingPipelines, userName } from "./pause-commands.ts";
 
 interface SetFlags {

@@ -7,8 +7,7 @@ import type { KnownPipeline } from "../../operations/pipelines/pipelines.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
 import { countBar } from "../../service/progress.ts";
 import { durationMs } from "../terminal/duration.ts";
-import { type Form, printJson } from "../terminal/output.ts";
-import { ageText, textTable } from "../terminal/text-table.ts";
+import { ageText, type Form, printJson, textTable } from "../terminal/output.ts";
 import { matchingPipelines, userName } from "./pause-commands.ts";
 
 interface ChangeFlags {

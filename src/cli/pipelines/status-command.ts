@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import type { Status } from "../../operations/pipelines/status.ts";
 import { type End, EXIT } from "../../service/exit.ts";
-import type { Form } from "../terminal/output.ts";
+import { ageText, type Form, textTable } from "../terminal/output.ts";
 import { paint } from "../terminal/plain-text.ts";
-import { ageText, textTable } from "../terminal/text-table.ts";
 
 interface StatusOptions {
   readonly output: Form;

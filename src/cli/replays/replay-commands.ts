@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
-import type { PlanChoice } from "../../operations/replay/frozen-plan.ts";
-import { ITEM_STATES, type ItemState, PLAN_STATES } from "../../operations/replay/plan-states.ts";
+import { ITEM_STATES, type ItemState, PLAN_STATES, type PlanChoice } from "../../operations/replay/frozen-plan.ts";
 import type { End } from "../../service/exit.ts";
 import type { Form } from "../terminal/output.ts";
 

@@ -3,8 +3,7 @@ import { type PlanStratum, type Stratum, stratumText } from "../../operations/re
 import { EXIT, Exit } from "../../service/exit.ts";
 import { limitOf, oneLine } from "../events/events-commands.ts";
 import { withTarget } from "../operation-target.ts";
-import { printJson } from "../terminal/output.ts";
-import { textTable } from "../terminal/text-table.ts";
+import { printJson, textTable } from "../terminal/output.ts";
 import type { PageFlags, PlanFlags, PlanListFlags } from "./replay-commands.ts";
 
 /** `outbox-relay replay list`. */

@@ -14,8 +14,7 @@ import { EXIT, Exit } from "../../service/exit.ts";
 import { kurrentdbLog } from "../../sources/kurrentdb/kurrentdb-source.ts";
 import { configSources } from "../config-sources.ts";
 import { oneLine } from "../events/events-commands.ts";
-import { type Form, printJson } from "../terminal/output.ts";
-import { textTable } from "../terminal/text-table.ts";
+import { type Form, printJson, textTable } from "../terminal/output.ts";
 
 interface Tools {
   readonly requests: RequestsConfig;

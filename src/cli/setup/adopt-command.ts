@@ -4,8 +4,8 @@ import { adopt } from "../../postgres/adopt.ts";
 import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import { EXIT, Exit } from "../../service/exit.ts";
 import { configSources } from "../config-sources.ts";
+import { withDatabase } from "../operation-target.ts";
 import { type Form, printJson } from "../terminal/output.ts";
-import { withDatabase } from "../with-database.ts";
 
 interface AdoptOptions {
   readonly lane?: string;

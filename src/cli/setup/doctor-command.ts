@@ -24,7 +24,7 @@ async function doctor(output: Form): Promise<number> {
     const { doctorCommand } = await import("../requests/requests-tools.ts");
     return await doctorCommand((findings, things) => show(findings, output, config.secrets, things));
   }
-  const { withDatabase } = await import("../with-database.ts");
+  const { withDatabase } = await import("../operation-target.ts");
   const { examineRedisStore, examineService } = await import("../../service/examine-service.ts");
   if (config.store !== null) {
     const findings = await examineRedisStore(config, config.store);

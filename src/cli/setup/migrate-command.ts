@@ -6,8 +6,8 @@ import type { Database } from "../../postgres/pool.ts";
 import { EXIT } from "../../service/exit.ts";
 import { createAll } from "../../service/postgres-outbox-store.ts";
 import { configSources } from "../config-sources.ts";
+import { withDatabase } from "../operation-target.ts";
 import { type Form, printJson } from "../terminal/output.ts";
-import { withDatabase } from "../with-database.ts";
 
 interface MigrateOptions {
   readonly sql?: boolean;

@@ -11,8 +11,7 @@ import { logFailedRequests, logRefusedRequests } from "../../service/request-err
 import { RequestService } from "../../service/request-service.ts";
 import type { RunningService } from "../../service/running-service.ts";
 import { Service } from "../../service/service.ts";
-import { withinShutdownTime } from "../../service/shutdown-time.ts";
-import { Signals } from "../../service/signals.ts";
+import { Signals, withinShutdownTime } from "../../service/signals.ts";
 import { VERSION } from "../../service/version.ts";
 import { OverviewHistory } from "../../telemetry/metrics/overview-history.ts";
 import { configSources } from "../config-sources.ts";

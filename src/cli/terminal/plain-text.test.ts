@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { textTable } from "./output.ts";
 import { guardTerminal, plainLine, plainLines } from "./plain-text.ts";
-import { textTable } from "./text-table.ts";
 
 const HOSTILE = "a\u001b]0;owned\u0007b\u009b2J\u202ec\r\nd";
 

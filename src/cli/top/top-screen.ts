@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import type { TopPipeline, TopSnapshot } from "../../operations/overview/top-meter.ts";
+import { ageText } from "../terminal/output.ts";
 import type { Paint } from "../terminal/plain-text.ts";
-import { ageText } from "../terminal/text-table.ts";
 import type { AnswerTimes, SeenDestination } from "./answer-times.ts";
 
 /** The size of the terminal. */

@@ -1,9 +1,7 @@
-import type { BullmqPublisherOptions, Removal } from "../../publishers/bullmq/bullmq-config.ts";
-import { queueFault } from "../../publishers/bullmq/bullmq-config.ts";
+import { type BullmqPublisherOptions, queueFault, type Removal } from "../../publishers/bullmq/bullmq-config.ts";
 import { parseAddress } from "./address.ts";
-import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
+import { type DestinationScheme, refuseExactlyOnce, type WrittenDestination } from "./destination-scheme.ts";
 import { redisServer, redisWarnings } from "./redis-server.ts";
-import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
 const PARAMETERS = ["queue", "prefix", "name", "attempts", "removeOnComplete", "removeOnFail"];
 

@@ -52,3 +52,9 @@ export interface DestinationScheme {
   /** Null when `problems` say why there is none. */
   configure(written: WrittenDestination): DestinationConfig | null;
 }
+
+/** The relay never lowers a guarantee silently: asking for more than the destination offers is an error. */
+export function refuseExactlyOnce({ settings, problems }: WrittenDestination, kind: string): void {
+  if (settings.DELIVERY !== "exactly-once") return;
+  problems.push(`DELIVERY is "exactly-once": ${kind} does not support it; write at-least-once`);
+}

@@ -3,9 +3,8 @@ import { jsonRedactor } from "../../core/redacted-json.ts";
 import { type HttpPublisherOptions, type HttpTls, httpSettings } from "../../publishers/http/http-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { DestinationScheme } from "./destination-scheme.ts";
+import { type DestinationScheme, refuseExactlyOnce } from "./destination-scheme.ts";
 import { type HttpAddress, httpAddress } from "./http-address.ts";
-import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
 /** HTTP endpoints, from `https://` addresses. */
 export const httpScheme: DestinationScheme = {

@@ -59,7 +59,7 @@ export function kafkaAt(
       ? {}
       : {
           missingTopics: async (topics) => {
-            const { missingTopics } = await import("../../publishers/kafka/kafka-topic-check.ts");
+            const { missingTopics } = await import("../../publishers/kafka/kafka-topics.ts");
             return await missingTopics(options, topics);
           },
         }),

@@ -2,8 +2,7 @@ import { type NatsPublisherOptions, type NatsTls, streamFault } from "../../publ
 import { publishMsOf } from "../lease-timing.ts";
 import type { Settings } from "../settings/settings.ts";
 import { type Address, parseAddress } from "./address.ts";
-import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
-import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
+import { type DestinationScheme, refuseExactlyOnce, type WrittenDestination } from "./destination-scheme.ts";
 
 /** NATS JetStream, from `nats://` addresses. */
 export const natsScheme: DestinationScheme = {

@@ -3,8 +3,12 @@ import { publishMsOf } from "../lease-timing.ts";
 import type { Settings } from "../settings/settings.ts";
 import { duration, flag, wholeNumber } from "../settings/value-types.ts";
 import { hostAndPort, parseAddress } from "./address.ts";
-import type { DestinationConfig, DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
-import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
+import {
+  type DestinationConfig,
+  type DestinationScheme,
+  refuseExactlyOnce,
+  type WrittenDestination,
+} from "./destination-scheme.ts";
 
 const PORT = 5_672;
 const TLS_PORT = 5_671;

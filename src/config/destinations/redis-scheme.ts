@@ -2,9 +2,8 @@ import type { z } from "zod";
 import type { RedisPublisherOptions } from "../../publishers/redis/redis-config.ts";
 import { duration, wholeNumber } from "../settings/value-types.ts";
 import { parseAddress } from "./address.ts";
-import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
+import { type DestinationScheme, refuseExactlyOnce, type WrittenDestination } from "./destination-scheme.ts";
 import { redisServer, redisWarnings } from "./redis-server.ts";
-import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
 
 const DEDUPE = duration({ minMs: 1_000, maxMs: 30 * 24 * 3_600_000 });
 

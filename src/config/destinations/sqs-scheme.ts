@@ -7,8 +7,7 @@ import {
 } from "../../publishers/sqs/sqs-config.ts";
 import { publishMsOf } from "../lease-timing.ts";
 import { parseAddress } from "./address.ts";
-import type { DestinationScheme, WrittenDestination } from "./destination-scheme.ts";
-import { refuseExactlyOnce } from "./refuse-exactly-once.ts";
+import { type DestinationScheme, refuseExactlyOnce, type WrittenDestination } from "./destination-scheme.ts";
 
 /** SQS queues, from `sqs://` addresses. */
 export const sqsScheme: DestinationScheme = {

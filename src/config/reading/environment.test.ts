@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SETTING_NAMES, settingOf } from "../settings/settings.ts";
-import { settingsHelp } from "../settings/settings-help.ts";
+import { SETTING_NAMES, settingOf, settingsHelp } from "../settings/settings.ts";
 import { ConfigProblems } from "./config-problems.ts";
 import type { Environment } from "./environment.ts";
 import { readSettings } from "./read-settings.ts";

@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
+import { nearestName } from "../../routing/nearest-name.ts";
+import { ENVIRONMENT_NAMES, FILE_PATHS } from "../settings/names.ts";
 import { SETTING_NAMES, type SettingName, type Settings, settingOf, settingsSchema } from "../settings/settings.ts";
 import { pathText } from "../settings/value-types.ts";
 import { secretsInAddress, secretsInValue } from "./address-secrets.ts";
 import type { ConfigFile } from "./config-file.ts";
-import { type Environment, environmentLevel, type ReadText, unknownSettingsIn } from "./environment.ts";
+import { type Environment, environmentLevel, type ReadText, textOfFile, unknownSettingsIn } from "./environment.ts";
 import { fileLevel } from "./file-level.ts";
-import { flagLevel } from "./flags.ts";
 import { type Fault, PartlyRead, readablePart } from "./partly-read.ts";
-import { describeOrigin, type Level, type Origin, type Written } from "./written.ts";
+import { describeOrigin, type Level, LevelBuilder, type Origin, type Written } from "./written.ts";
 import type { WrittenDestinations } from "./written-routes.ts";
 
 interface SettingsSources {
@@ -157,4 +158,28 @@ function secretsIn(name: SettingName, value: string): string[] {
   if (secret === true) return [value, ...secretsInValue(type.safeParse(value).data)];
   if (secret === "parts") return secretsInDestinations(value);
   return secretsInAddress(value);
+}
+
+/** Reads `--set name=value` options. The name is an environment name or a key of the config file. */
+function flagLevel(flags: readonly string[], readText: ReadText, problems: string[]): Level {
+  const builder = new LevelBuilder();
+  for (const flag of flags) {
+    const at = flag.indexOf("=");
+    const name = at < 0 ? flag : flag.slice(0, at);
+    const known = ENVIRONMENT_NAMES.get(name) ?? FILE_PATHS.get(name);
+    if (known === undefined) problems.push(unknownFlag(name));
+    else if (at < 0) problems.push(`--set ${name} has no value: write --set ${name}=value`);
+    if (known === undefined || at < 0) continue;
+    const { setting, isFile, convert } = known;
+    const value = flag.slice(at + 1);
+    const text = isFile ? textOfFile(`--set ${name}`, value, readText, problems) : value;
+    if (text !== null) builder.add(setting, { origin: { kind: "flag", name }, value: convert(text) });
+  }
+  return builder.level;
+}
+
+function unknownFlag(name: string): string {
+  const nearest = nearestName(name, [...ENVIRONMENT_NAMES.keys(), ...FILE_PATHS.keys()]);
+  const hint = nearest === undefined ? "`outbox-relay config print` lists all settings" : `did you mean ${nearest}?`;
+  return `--set ${name} is not a setting: ${hint}`;
 }

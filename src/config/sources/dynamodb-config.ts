@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { matchesPattern } from "../../core/type-pattern.ts";
+import { matchesPattern } from "../../core/type-filter.ts";
 import { type ConfigSources, loadSettings } from "../load-config.ts";
 import { ConfigProblems } from "../reading/config-problems.ts";
 import type { ReadSettings } from "../reading/read-settings.ts";

@@ -1,4 +1,4 @@
-import { matchesPattern } from "../../core/type-pattern.ts";
+import { matchesPattern } from "../../core/type-filter.ts";
 import { intentRoute } from "../../routing/intent-relay.ts";
 import { nearestName } from "../../routing/nearest-name.ts";
 import type { DestinationConfig } from "../destinations/destination-scheme.ts";

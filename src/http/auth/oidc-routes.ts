@@ -4,10 +4,9 @@ import { type AccessConfig, type OidcConfig, RESERVED_NAMES } from "../../config
 import { errorSchema, HttpError } from "../http-error.ts";
 import { type Answer, type Route, route } from "../route.ts";
 import type { SessionParts } from "../routes/session-routes.ts";
-import { cookieOf, cookieText, isSecure } from "./cookies.ts";
+import { cookieOf, cookieText, isSecure, opened, signed, signingKey } from "./cookies.ts";
 import { type Claims, groupsIn, OidcLogin } from "./oidc.ts";
 import { sessionCookie } from "./session.ts";
-import { opened, signed, signingKey } from "./signed.ts";
 
 const COOKIE = "outbox_relay_login";
 const PURPOSE = "login";

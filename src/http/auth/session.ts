@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import { type AccessConfig, type Rights, rightsOfGroups } from "../../config/access-config.ts";
-import { cookieOf, cookieText, isSecure } from "./cookies.ts";
-import { opened, signed, signingKey } from "./signed.ts";
+import { cookieOf, cookieText, isSecure, opened, signed, signingKey } from "./cookies.ts";
 
 /** Name of the console's session cookie. */
 export const SESSION_COOKIE = "outbox_relay_session";

@@ -11,8 +11,7 @@ import type { Backlog, Unrouted } from "../../ports/queue-store.ts";
 import type { BacklogFigures } from "../../telemetry/backlog-watch.ts";
 import { unroutedIn } from "../../telemetry/waiting.ts";
 import type { DatabaseState } from "./database-check.ts";
-import { type CauseFacts, type Noted, type Problem, partialCauses } from "./health-causes.ts";
-import { partFix, reasonPart } from "./health-reason.ts";
+import { type CauseFacts, type Noted, type Problem, partFix, partialCauses, reasonPart } from "./health-causes.ts";
 
 /** The facts of one moment. */
 export interface HealthFacts extends CauseFacts {

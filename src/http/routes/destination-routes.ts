@@ -9,11 +9,9 @@ import {
 import { LIMIT_PER_SECOND_MAX, LIMIT_PER_SECOND_MIN } from "../../operations/pipelines/limit.ts";
 import type { PauseChange } from "../../operations/pipelines/pause.ts";
 import { errorSchema, HttpError } from "../http-error.ts";
-import { authorOf } from "../identity.ts";
-import { by, mayReason, namedAuthor } from "../named-author.ts";
+import { authorOf, by, mayReason, namedAuthor } from "../identity.ts";
 import { type Answer, ok, type Route, route } from "../route.ts";
-import { destinationsSchema } from "../schemas/destinations.ts";
-import { changedPipelinesSchema } from "../schemas/pipelines.ts";
+import { changedPipelinesSchema, destinationsSchema } from "../schemas/pipelines.ts";
 
 const params = z.object({ name: z.string().min(1).max(500).describe("Name of a destination, as in the routes") });
 

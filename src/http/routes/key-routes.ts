@@ -1,11 +1,9 @@
 import { z } from "zod";
 import type { OperationTarget } from "../../operations/events/event-source.ts";
-import { actOnKey, type KeyAction } from "../../operations/keys/key-actions.ts";
-import { actOnKeys, BULK_KEYS_MAX } from "../../operations/keys/key-bulk.ts";
+import { actOnKey, actOnKeys, BULK_KEYS_MAX, type KeyAction } from "../../operations/keys/key-actions.ts";
 import { KEY_KINDS, listKeys } from "../../operations/keys/key-list.ts";
 import { errorSchema, HttpError } from "../http-error.ts";
-import { authorOf } from "../identity.ts";
-import { mayReason, mustReason } from "../named-author.ts";
+import { authorOf, mayReason, mustReason } from "../identity.ts";
 import { ok, type Route, route } from "../route.ts";
 import { keyBulkSchema, keyChangeSchema, keysSchema } from "../schemas/keys.ts";
 import { pageQuery } from "./event-routes.ts";

@@ -7,8 +7,7 @@ import { forgetPipeline, planForget } from "../../operations/pipelines/pipeline-
 import { knownPipelines, pipelinesMeant } from "../../operations/pipelines/pipelines.ts";
 import { readStatus } from "../../operations/pipelines/status.ts";
 import { errorSchema, HttpError } from "../http-error.ts";
-import { authorOf } from "../identity.ts";
-import { by, mayReason, namedAuthor } from "../named-author.ts";
+import { authorOf, by, mayReason, namedAuthor } from "../identity.ts";
 import { type Answer, ok, type Route, route } from "../route.ts";
 import {
   changedPipelinesSchema,

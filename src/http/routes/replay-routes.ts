@@ -1,14 +1,19 @@
 import { z } from "zod";
 import type { OperationTarget } from "../../operations/events/event-source.ts";
 import { parseEventFilter } from "../../operations/filter/filter-language.ts";
-import { type FrozenPlan, listPlanItems, listPlans, showPlan } from "../../operations/replay/frozen-plan.ts";
+import {
+  type FrozenPlan,
+  ITEM_STATES,
+  listPlanItems,
+  listPlans,
+  PLAN_STATES,
+  showPlan,
+} from "../../operations/replay/frozen-plan.ts";
+import { previewPatch } from "../../operations/replay/patch-items.ts";
 import { makePlan } from "../../operations/replay/plan-replay.ts";
 import { cancelPlan, pausePlan, startPlan } from "../../operations/replay/plan-state.ts";
-import { ITEM_STATES, PLAN_STATES } from "../../operations/replay/plan-states.ts";
-import { previewPatch } from "../../operations/replay/preview-patch.ts";
 import { errorSchema, HttpError } from "../http-error.ts";
-import { authorOf, type Identity } from "../identity.ts";
-import { mayReason } from "../named-author.ts";
+import { authorOf, type Identity, mayReason } from "../identity.ts";
 import { type Answer, ok, type Route, route } from "../route.ts";
 import { patchPreviewSchema, planItemsSchema, planPageSchema, planSchema } from "../schemas/replays.ts";
 import { requireSearchable } from "../search-rights.ts";

@@ -10,7 +10,7 @@ const pauseSchema = z.object({
 });
 
 /** A rate limit that an operator has set. */
-export const limitSchema = z.object({
+const limitSchema = z.object({
   perSecond: z.number(),
   by: z.string().nullable(),
   reason: z.string().nullable(),
@@ -120,3 +120,20 @@ export const forgetSchema = z
     isDone: z.boolean(),
   })
   .meta({ id: "ForgottenPipeline" });
+
+/** Destinations with their pipelines. */
+export const destinationsSchema = z.object({
+  destinations: z.array(
+    z
+      .object({
+        destination: z.string(),
+        pipelines: z.array(z.string()),
+        pause: z
+          .object({ at: z.iso.datetime(), by: z.string(), reason: z.string().nullable() })
+          .nullable()
+          .describe("Applies to all pipelines of the destination, including future ones"),
+        limit: limitSchema.nullable().describe("Per pipeline and instance; the rates add up"),
+      })
+      .meta({ id: "KnownDestination" }),
+  ),
+});

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ITEM_STATES, PLAN_STATES } from "../../operations/replay/plan-states.ts";
+import { ITEM_STATES, PLAN_STATES } from "../../operations/replay/frozen-plan.ts";
 import { payloadSchema } from "./events.ts";
 import { countsSchema, time } from "./shared-shapes.ts";
 

@@ -1,19 +1,13 @@
 import { isRelayError, reasonOf } from "../../core/errors.ts";
 import { checkDestination } from "./destination-check.ts";
 import type { DoctorSubject, Finding } from "./finding.ts";
-import { checkGrants } from "./grants-check.ts";
-import { checkIds } from "./ids-check.ts";
+import { checkGrants, checkOwnership } from "./grants-check.ts";
 import { checkIndex, checkSharedIndex } from "./index-check.ts";
 import { checkManaged } from "./managed-check.ts";
 import { checkKey, checkOrder } from "./order-check.ts";
-import { checkOrphans } from "./orphans-check.ts";
-import { checkOwnership } from "./ownership-check.ts";
-import { checkRowSecurity } from "./row-security-check.ts";
-import { checkSchema } from "./schema-check.ts";
-import { checkServer } from "./server-check.ts";
-import { checkSharers } from "./sharers-check.ts";
-import { checkTables } from "./table-check.ts";
-import { checkTakers } from "./takers-check.ts";
+import { checkOrphans, checkSharers, checkTakers } from "./pipelines-check.ts";
+import { checkSchema, checkServer } from "./server-check.ts";
+import { checkIds, checkRowSecurity, checkTables } from "./table-check.ts";
 import { checkUpkeep } from "./upkeep-check.ts";
 import { checkWal } from "./wal-check.ts";
 

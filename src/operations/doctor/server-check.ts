@@ -1,3 +1,4 @@
+import { migrationStatus } from "../../postgres/migrations/migrate.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { operationReadSettings } from "../events/event-source.ts";
@@ -47,4 +48,21 @@ function idleFindings(settings: ReadonlyMap<string, string>, idle: number): Find
           : "select pid, usename, application_name, xact_start from pg_stat_activity where state = 'idle in transaction' order by xact_start;",
     },
   ];
+}
+
+/** Whether the relay's schema exists in a version that this program supports. */
+export async function checkSchema({ database }: DoctorSubject): Promise<readonly Finding[]> {
+  const { newest, version } = await migrationStatus(database);
+  if (version === newest) return [];
+  const name = database.relaySchema;
+  const found = (what: string, fix: string): Finding[] => [{ severity: "error", check: "schema", what, fix }];
+  if (version === 0) {
+    return found(`The relay's schema ${name} does not exist`, "outbox-relay migrate up   # or --sql to print it");
+  }
+  if (version < newest)
+    return found(`The schema ${name} has version ${version} of ${newest}`, "outbox-relay migrate up");
+  return found(
+    `The schema ${name} has version ${version}, this program supports ${newest}`,
+    "Run the newer version of outbox-relay that created it, or roll its migrations back with that version.",
+  );
 }

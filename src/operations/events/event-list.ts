@@ -1,13 +1,13 @@
 import { RelayError } from "../../core/errors.ts";
+import { quoteLiteral } from "../../postgres/identifiers.ts";
+import { statement } from "../../postgres/transaction.ts";
 import { withWholeGroup } from "../dead-letters/letter-group.ts";
 import { filterText } from "../filter/filter-language.ts";
-import { FIRST_PAGE, type ListPlace, type Progress, readCursor, writeCursor } from "./event-cursor.ts";
 import type { EventFilter } from "./event-filter.ts";
 import type { PageEnd } from "./event-page.sql.ts";
-import type { ListedEvent, Placed, ReadPage } from "./event-read.ts";
+import { type ListedEvent, type Placed, type ReadPage, wrongCursor } from "./event-read.ts";
 import { readDirectly, type Search, search, searchesOf } from "./event-search.ts";
-import { type BrokenEventSource, eventSources, type OperationTarget } from "./event-source.ts";
-import { estimatedRows } from "./row-estimate.ts";
+import { type BrokenEventSource, eventSources, type OperationTarget, operationReadSettings } from "./event-source.ts";
 
 export type { ListedEvent } from "./event-read.ts";
 
@@ -227,4 +227,67 @@ function newestHead(
 function tooSlow(order: string): string {
   const column = order.replace(/^t\./, "");
   return `the search took too long: filter by state, key or id, or create an index on ${column}`;
+}
+
+/** Where each listing's last page ended; null: at its end. */
+type Progress = Readonly<Record<string, PageEnd | null>>;
+
+/** How many rows of each listing were searched one by one, over all pages. */
+type Looked = Readonly<Record<string, number>>;
+
+/** Where a list continues. */
+interface ListPlace {
+  readonly progress: Progress;
+  readonly looked: Looked;
+}
+
+/** The start of a list. */
+const FIRST_PAGE: ListPlace = { progress: {}, looked: {} };
+
+/** Encodes where a list continues. */
+function writeCursor({ looked, progress }: ListPlace): string {
+  return Buffer.from(JSON.stringify([progress, looked])).toString("base64url");
+}
+
+/** Decodes a cursor; throws CONFIG_INVALID for anything else. */
+function readCursor(cursor: string): ListPlace {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    const [progress, looked] = Array.isArray(value) && value.length === 2 ? (value as unknown[]) : [];
+    if (isProgress(progress) && isLooked(looked)) return { progress, looked };
+  } catch {
+    // Falls through to the one error for all invalid cursors.
+  }
+  throw wrongCursor();
+}
+
+function isLooked(value: unknown): value is Looked {
+  return isRecord(value) && Object.values(value).every((count) => Number.isSafeInteger(count) && Number(count) >= 0);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isProgress(value: unknown): value is Progress {
+  if (!isRecord(value)) return false;
+  return Object.values(value).every((end) => end === null || isPageEnd(end));
+}
+
+function isPageEnd(end: unknown): end is PageEnd {
+  if (!Array.isArray(end) || end.length !== 2) return false;
+  const [place, tie] = end as unknown[];
+  return (place === null || typeof place === "string") && typeof tie === "string";
+}
+
+/** Rows of a table and its partitions as of the last vacuum or analyze; null before the first. */
+async function estimatedRows({ database }: OperationTarget, quotedName: string): Promise<number | null> {
+  const table = `${quoteLiteral(quotedName)}::regclass`;
+  const [row] = await statement(
+    database.pool,
+    operationReadSettings(database, "estimating how many events there are"),
+    `select round(sum(c.reltuples))::bigint from pg_catalog.pg_class c where c.relkind <> 'p' and c.reltuples >= 0
+       and (c.oid = ${table} or c.oid in (select relid from pg_catalog.pg_partition_tree(${table})))`,
+  );
+  return row?.[0] == null ? null : Number(row[0]);
 }

@@ -12,7 +12,6 @@ import { readShape } from "../../sources/postgres/table-discovery.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
 import { readLogShape, shapedLogEvents } from "../logs/log-events.ts";
 import { operationReadSettings } from "../read-settings.ts";
-import { fromCatalogue } from "./catalogue-memory.ts";
 import type { ShownRules } from "./redact-shown.ts";
 
 export { operationReadSettings } from "../read-settings.ts";
@@ -207,4 +206,22 @@ function openOutboxEvents(name: TableName, pipelines: readonly string[]): EventS
     waiting: "t.status in ('PENDING', 'DELIVERING')",
     dueNow: { of: "t.status = 'PENDING'", set: "available_at = now(), updated_at = now()" },
   };
+}
+
+/** Operators look at the same tables repeatedly, and their catalogue entries hardly ever change. */
+const KEPT_MS = 10_000;
+const KEPT_MAX = 1_000;
+
+const all = new WeakMap<object, Map<string, { readonly untilMs: number; readonly value: unknown }>>();
+
+/** Caches a value from the catalogue briefly. Its name must contain everything that the value depends on. */
+async function fromCatalogue<Value>({ pool }: Database, name: string, find: () => Promise<Value>): Promise<Value> {
+  const known = all.get(pool) ?? new Map();
+  all.set(pool, known);
+  const before = known.get(name);
+  if (before !== undefined && before.untilMs > performance.now()) return before.value as Value;
+  const value = await find();
+  if (known.size >= KEPT_MAX) known.clear();
+  known.set(name, { untilMs: performance.now() + KEPT_MS, value });
+  return value;
 }

@@ -1,9 +1,13 @@
 import { RelayError } from "../../core/errors.ts";
 import { nearestName } from "../../routing/nearest-name.ts";
 import type { DeadLetterChoice } from "../dead-letters/dead-letter-choice.ts";
-import { EVENT_STATES, type EventFilter, type EventState } from "../events/event-filter.ts";
-import { headerOf, headerText, PAYLOAD_PREFIX, payloadOf, payloadText } from "./filter-content.ts";
-import { ageOf, timeOf } from "./filter-time.ts";
+import {
+  EVENT_STATES,
+  type EventFilter,
+  type EventState,
+  type HeaderFilter,
+  type PayloadFilter,
+} from "../events/event-filter.ts";
 import { type FilterWord, filterWords, literalValue, quotedValue, wordError } from "./filter-words.ts";
 
 /**
@@ -158,4 +162,87 @@ function stateOf(word: FilterWord): EventState {
   const state = EVENT_STATES.find((it) => it === word.value);
   if (state !== undefined) return state;
   throw wordError(word, `unknown state; use ${EVENT_STATES.join(", ")}`);
+}
+
+/** Prefix of a field's path: `payload.order.id:4711`. */
+const PAYLOAD_PREFIX = "payload.";
+
+/** Parses `header:tenant=acme`, or `header:tenant` for any value. */
+function headerOf(word: FilterWord): HeaderFilter {
+  const cut = word.value.indexOf("=");
+  const name = cut < 0 ? word.value : word.value.slice(0, cut);
+  if (name === "") throw wordError(word, "name the header: write header:tenant=acme, or header:tenant for any value");
+  return { name, value: cut < 0 ? null : asValue(word, word.value.slice(cut + 1)) };
+}
+
+/** Parses `payload.order.id:4711`. */
+function payloadOf(word: FilterWord): PayloadFilter {
+  const path = (word.field ?? "").slice(PAYLOAD_PREFIX.length).split(".");
+  if (path.some((name) => name === "")) {
+    throw wordError(
+      word,
+      `name the field of the payload: write payload.order:4711, or text:${quotedValue(word.value)} to search the whole payload`,
+    );
+  }
+  return { path, ...asValue(word, word.value) };
+}
+
+/** Writes a header condition as a filter. */
+function headerText({ name, value }: HeaderFilter): string {
+  if (value === null) return `header:${quotedValue(name)}`;
+  if (value.isPattern) return `header:${name}=${value.value}`;
+  return `header:${literalValue(`${name}=${value.value}`)}`;
+}
+
+/** Writes a payload condition as a filter. */
+function payloadText({ isPattern, path, value }: PayloadFilter): string {
+  const name = path.join(".").replace(/[\s"\\:]/g, "\\$&");
+  return `${PAYLOAD_PREFIX}${name}:${isPattern ? value : literalValue(value)}`;
+}
+
+function asValue({ isLiteral }: FilterWord, value: string) {
+  return { value, isPattern: !isLiteral && value.includes("*") };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const TIME = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
+/** The range in which PostgreSQL and ISO 8601 write times alike. */
+const EARLIEST_MS = Date.parse("0001-01-01T00:00:00Z");
+const LATEST_MS = Date.parse("9999-12-31T23:59:59.999Z");
+const TIME_FORMS = "2026-01-31, 2026-01-31T12:00 in UTC, 2026-01-31T12:00+01:00, or 15m, 2h, 1d for ago";
+
+/** Parses a point in time, or how long ago it was. */
+function timeOf(word: FilterWord, now: Date): Date {
+  const agoMs = durationMs(word.value);
+  if (agoMs !== null) return inRange(word, now.getTime() - agoMs);
+  const [whole, day, hour, zone = "Z"] = TIME.exec(word.value) ?? [];
+  const timeMs = hour === undefined ? Date.parse(whole ?? "") : Date.parse(`${day}T${hour}${zone}`);
+  if (!Number.isNaN(timeMs) && isDay(day ?? "")) return inRange(word, timeMs);
+  throw wordError(word, `not a time: write ${TIME_FORMS}`);
+}
+
+/** `>5m` means older, so created before then; `<1h` means younger. */
+function ageOf(word: FilterWord, now: Date): { readonly side: "since" | "until"; readonly time: Date } {
+  const agoMs = durationMs(word.value.slice(1));
+  const sign = word.value.charAt(0);
+  if (agoMs === null || (sign !== ">" && sign !== "<")) {
+    throw wordError(word, "not an age: write age:>5m for older than five minutes, age:<1h for younger than an hour");
+  }
+  return { side: sign === ">" ? "until" : "since", time: inRange(word, now.getTime() - agoMs) };
+}
+
+function durationMs(text: string): number | null {
+  const [, number, unit = ""] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  return number === undefined ? null : Number(number) * (UNITS_MS[unit] ?? 0);
+}
+
+/** The 30th of February is a typing error, not the 2nd of March. */
+function isDay(day: string): boolean {
+  const timeMs = Date.parse(`${day}T00:00Z`);
+  return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(day);
+}
+
+function inRange(word: FilterWord, timeMs: number): Date {
+  if (timeMs >= EARLIEST_MS && timeMs <= LATEST_MS) return new Date(timeMs);
+  throw wordError(word, "the time is outside the years 1 to 9999");
 }

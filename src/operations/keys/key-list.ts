@@ -5,7 +5,6 @@ import { statement } from "../../postgres/transaction.ts";
 import { LIST_ROWS_MAX } from "../events/event-list.ts";
 import { type EventSource, eventSources, type OperationTarget, operationReadSettings } from "../events/event-source.ts";
 import { isoSql } from "../events/event-time.ts";
-import { containsSql, hotKeys } from "./hot-keys.ts";
 
 /** All kinds of listed keys. */
 export const KEY_KINDS = ["parked", "retrying", "hot"] as const;
@@ -193,4 +192,50 @@ function readCursor(cursor: string): KeyPlace {
     // Falls through to the one error for all invalid cursors.
   }
   throw new RelayError("CONFIG_INVALID", "The cursor is invalid: use one that a list returned");
+}
+
+/** Newest events of each source that are counted. */
+const LOOKED_AT = 5_000;
+const SOURCE_MS = 1_000;
+const ALL_MS = 4_000;
+
+/** The most frequent keys among the newest events. A source that takes too long is left out. */
+async function hotKeys(
+  target: OperationTarget,
+  { pipeline, q = "" }: KeyChoice,
+  rows: number,
+): Promise<readonly ListedKey[]> {
+  const { database } = target;
+  const { usable } = await eventSources(target);
+  const deadlineMs = performance.now() + ALL_MS;
+  const keys: ListedKey[] = [];
+  for (const { name, order, pipelines, table } of usable) {
+    const reader = pipeline ?? pipelines[0];
+    const timeoutMs = Math.min(SOURCE_MS, deadlineMs - performance.now());
+    if (reader === undefined || !pipelines.includes(reader) || timeoutMs < 1) continue;
+    const settings = operationReadSettings(database, "looking for hot keys", name);
+    const text = `select n.key, count(*), (select count(*) from newest) from newest n where n.key is not null
+      ${q === "" ? "" : `and ${containsSql("n.key", q)}`}
+      group by 1 having count(*) > 1 order by 2 desc, 1 limit ${rows}`;
+    try {
+      const found = await statement(
+        database.pool,
+        { ...settings, statementTimeoutMs: Math.round(timeoutMs) },
+        `with newest as materialized (select ${table.key} as key from ${table.quotedName} t
+          order by ${order} desc limit ${LOOKED_AT}) ${text}`,
+      );
+      for (const [key, count, of] of found) {
+        const recent = { count: Number(count), of: Number(of) };
+        keys.push({ pipeline: reader, source: name, key: key ?? "", kind: "hot", head: null, waiting: null, recent });
+      }
+    } catch (error) {
+      if (!isRelayError(error, "DATABASE_BUSY")) throw error;
+    }
+  }
+  return keys.sort((left, right) => (right.recent?.count ?? 0) - (left.recent?.count ?? 0)).slice(0, rows);
+}
+
+/** A condition on keys that contain a text, ignoring case. */
+function containsSql(key: string, text: string): string {
+  return `strpos(lower(${key}), lower(${quoteLiteral(text)})) > 0`;
 }

@@ -1,4 +1,7 @@
 import { isRelayError, reasonOf } from "../../core/errors.ts";
+import { displayTable } from "../../postgres/identifiers.ts";
+import { needsOf } from "../../postgres/managed/log-needs.ts";
+import { readManaged } from "../../postgres/managed/managed-table.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { statement } from "../../postgres/transaction.ts";
 import type { LogPreset } from "../../sources/postgres/log/log-preset.ts";
@@ -6,7 +9,6 @@ import { type SlotHealth, slotHealth, slotName } from "../../sources/postgres/wa
 import { type OperationTarget, operationReadSettings } from "../events/event-source.ts";
 import { readerBacklog } from "../pipelines/pipeline-backlog.ts";
 import { type KnownPipeline, knownPipelines } from "../pipelines/pipelines.ts";
-import { retentionWaitsFor } from "./log-retention.ts";
 
 /** One reader of a log. */
 export interface ListedLog {
@@ -129,4 +131,50 @@ export async function slotOf(database: Database, pipeline: string): Promise<List
   if (health === null) return null;
   const { active, retainedBytes, safeBytes, walStatus } = health;
   return { name, status: walStatus ?? "lost", isActive: active, retainedBytes, safeBytes };
+}
+
+/**
+ * The oldest part of a managed outbox that is past its retention and unread by this pipeline; null when there is none.
+ * Only the oldest is checked: a pipeline that blocks a later one usually blocks the oldest too.
+ */
+export async function retentionWaitsFor(
+  database: Database,
+  { log, pipeline, schema, table }: KnownPipeline,
+  retentionMs: number | null,
+): Promise<string | null> {
+  if (log !== "managed" || retentionMs === null) return null;
+  const name = { schema, table };
+  const facts = await readManaged(database, name);
+  if (facts === null) return null;
+  const oldMs = facts.nowMs - retentionMs;
+  const oldest = facts.partitions.find(({ range }) => range !== null && range.toMs <= oldMs);
+  if (oldest === undefined) return null;
+  const { unread } = await needsOf(database, name, oldest.name, 1);
+  return unread.some((it) => it.pipeline === pipeline) ? displayTable(oldest.name) : null;
+}
+
+/** Metrics of one reader of a log. */
+export interface LogFigure {
+  readonly pipeline: string;
+  readonly parked: number;
+  readonly slotRetainedBytes: number | null;
+  readonly isRetentionWaiting: boolean;
+}
+
+/** What alerts need to know of every reader of a log besides its backlog, also of readers that no longer run. */
+export async function logFigures(database: Database, retentionMs: number | null): Promise<readonly LogFigure[]> {
+  const known = (await knownPipelines(database)).filter(({ log }) => log !== null);
+  if (known.length === 0) return [];
+  const parked = await parkedCounts(database);
+  const figures: LogFigure[] = [];
+  for (const pipeline of known) {
+    const slot = pipeline.log === "wal" ? await slotOf(database, pipeline.pipeline) : null;
+    figures.push({
+      pipeline: pipeline.pipeline,
+      parked: parked.get(pipeline.pipeline) ?? 0,
+      slotRetainedBytes: slot?.retainedBytes ?? null,
+      isRetentionWaiting: (await retentionWaitsFor(database, pipeline, retentionMs)) !== null,
+    });
+  }
+  return figures;
 }

@@ -3,7 +3,7 @@ import { writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { currentWalPosition } from "../../sources/postgres/wal/current-position.ts";
+import { currentWalPosition } from "../../sources/postgres/wal/replication.ts";
 import { noteAction } from "../audit/audit.ts";
 import type { Author } from "../audit/author.ts";
 import type { OperationTarget } from "../events/event-source.ts";

@@ -1,15 +1,17 @@
 import { isRelayError, reasonOf } from "../../core/errors.ts";
 import { DEFAULT_LIMITS } from "../../core/limits.ts";
 import type { Backlog, SourceBacklog, Unrouted } from "../../ports/queue-store.ts";
+import type { TableName } from "../../postgres/identifiers.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { pipelineTakes } from "../../postgres/table-takers.ts";
+import { transaction } from "../../postgres/transaction.ts";
 import { backlogOf } from "../../sources/postgres/counted-table.ts";
 import { parkedShape } from "../../sources/postgres/log/parked-shape.ts";
 import { openOutboxSource } from "../../sources/postgres/openoutbox/openoutbox-source.ts";
+import { isOpenOutbox } from "../../sources/postgres/openoutbox/openoutbox-table.ts";
 import { postgresSource } from "../../sources/postgres/postgres-source.ts";
 import { requireSlot, slotName } from "../../sources/postgres/wal/slot.ts";
-import { tableKind } from "../doctor/table-kind.ts";
-import type { OperationTarget } from "../events/event-source.ts";
+import { type OperationTarget, operationReadSettings } from "../events/event-source.ts";
 import { openLogSource, readerOf } from "../logs/log-source.ts";
 import type { KnownPipeline } from "./pipelines.ts";
 
@@ -100,4 +102,18 @@ async function slotBacklog(database: Database, { pipeline, schema, table }: Know
   await requireSlot(database, await slotName(database, pipeline));
   const shape = parkedShape(database, pipeline, { schema, table });
   return { ...(await backlogOf(database, { pipeline, shape, types: null }, "main")), isEstimate: true };
+}
+
+/** Which adapter reads a table of events. A missing table counts as an outbox, whose check then reports it. */
+async function tableKind(database: Database, { schema, table }: TableName): Promise<"openoutbox" | "outbox"> {
+  const settings = operationReadSettings(database, "reading the table");
+  const rows = await transaction(database.pool, settings, (session) =>
+    session.rows(
+      `select a.attname from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid
+       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = $1 and c.relname = $2 and a.attnum > 0 and not a.attisdropped`,
+      [schema, table],
+    ),
+  );
+  return isOpenOutbox(rows.map((row) => row[0] ?? "")) ? "openoutbox" : "outbox";
 }

@@ -5,7 +5,6 @@ import { transaction } from "../../postgres/transaction.ts";
 import { LIST_ROWS_MAX } from "../events/event-list.ts";
 import { operationReadSettings } from "../events/event-source.ts";
 import { isoSql } from "../events/event-time.ts";
-import type { ItemState, PlanState } from "./plan-states.ts";
 import { onlyStratum, type PlanStratum } from "./plan-strata.ts";
 
 /** What a plan does with its events. */
@@ -198,3 +197,14 @@ export async function listPlanItems(
 function badCursor(cursor: string): RelayError {
   return new RelayError("CONFIG_INVALID", `${JSON.stringify(cursor.slice(0, 100))} is not a cursor of this list`);
 }
+
+/** All states of a plan. */
+export const PLAN_STATES = ["planned", "running", "paused", "stopped", "done", "cancelled"] as const;
+
+/** `sent`: released, and not yet delivered. `left`: skipped, because it had changed. */
+export const ITEM_STATES = ["waiting", "sent", "done", "failed", "left"] as const;
+
+/** One of the states of a plan. */
+type PlanState = (typeof PLAN_STATES)[number];
+/** One of the states of an event in a plan. */
+export type ItemState = (typeof ITEM_STATES)[number];

@@ -12,11 +12,11 @@ import { showEvent } from "../events/event-show.ts";
 import type { OperationTarget } from "../events/event-source.ts";
 import { shownRules } from "../events/redact-shown.ts";
 import { listPlanItems } from "./frozen-plan.ts";
+import { previewPatch } from "./patch-items.ts";
 import { makePlan } from "./plan-replay.ts";
 import { playRound } from "./plan-round.ts";
 import { planSources } from "./plan-sources.ts";
 import { startPlan } from "./plan-state.ts";
-import { previewPatch } from "./preview-patch.ts";
 
 const PIPELINE = "app.outbox->out";
 const SOURCE = { schema: "app", table: "outbox" };

@@ -2,10 +2,9 @@ import { fingerprintSql } from "../../postgres/error-form.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import type { EventSource } from "../events/event-source.ts";
-import type { FrozenPlan, PlanStage } from "./frozen-plan.ts";
+import type { FrozenPlan, ItemState, PlanStage } from "./frozen-plan.ts";
 import type { RoundFailure } from "./plan-decision.ts";
 import type { PlanSources } from "./plan-sources.ts";
-import type { ItemState } from "./plan-states.ts";
 import { stratumFinder } from "./plan-strata.ts";
 
 /** The outcome of one released event. */

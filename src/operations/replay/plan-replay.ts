@@ -3,11 +3,12 @@ import { RelayError } from "../../core/errors.ts";
 import { writeSettings } from "../../postgres/lanes.ts";
 import { requireSchema } from "../../postgres/migrations/migrate.ts";
 import type { Database } from "../../postgres/pool.ts";
+import type { RelayTables } from "../../postgres/relay-tables.ts";
 import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { noteAction } from "../audit/audit.ts";
 import type { Author } from "../audit/author.ts";
-import { type DeadLetterChoice, requireChoice } from "../dead-letters/dead-letter-choice.ts";
+import { choiceCondition, type DeadLetterChoice, requireChoice } from "../dead-letters/dead-letter-choice.ts";
 import { requireFound, withWholeGroup } from "../dead-letters/letter-group.ts";
 import { readPatch } from "../dead-letters/merge-patch.ts";
 import type { EventFilter } from "../events/event-filter.ts";
@@ -15,7 +16,6 @@ import type { OperationTarget } from "../events/event-source.ts";
 import { requireUnredacted } from "../events/redact-shown.ts";
 import { bothFilters, filterText, parseDeadLetterChoice, parseEventFilter } from "../filter/filter-language.ts";
 import { type FrozenPlan, PLAN_COLUMNS, type PlanAction, type PlanSubject, planOf } from "./frozen-plan.ts";
-import { findDeadLetters } from "./plan-dead.ts";
 import { deliveredSelects, findDelivered } from "./plan-delivered.ts";
 import { FRESH_STRATUM } from "./plan-strata.ts";
 import { planItemsSql, summarize } from "./plan-summary.ts";
@@ -204,4 +204,29 @@ async function requireClear(
 function shownFilter(filter: DeadLetterChoice & EventFilter): string {
   const text = filterText(filter);
   return text.length <= FILTER_SHOWN_MAX ? text : `${text.slice(0, FILTER_SHOWN_MAX - 1)}…`;
+}
+
+/**
+ * Adds the current dead letters to a plan. Events of one key die in the order of writing, since later ones wait while
+ * an earlier one is retried. Returns their number.
+ */
+async function findDeadLetters(
+  session: Session,
+  { failedEvents, replayItems }: RelayTables,
+  plan: string,
+  choice: DeadLetterChoice,
+  max: number,
+): Promise<number> {
+  const [row] = await session.rows(
+    `with found as (
+       insert into ${replayItems} (plan, seq, pipeline, source, event_id, event_key, event_type, fingerprint, was)
+       select $1::uuid, row_number() over (order by d.first_failed_at, d.event_created_at, d.id), d.pipeline,
+         d.source_schema || '.' || d.source_table, d.original_event_id, d.event_key, d.event_type, d.fingerprint,
+         jsonb_build_object('letter', d.id, 'lastFailedAt', d.last_failed_at)
+       from ${failedEvents} d where ${choiceCondition({ ...choice, resolved: false })} limit ${max}
+       returning 1)
+     select count(*) from found`,
+    [plan],
+  );
+  return Number(row?.[0]);
 }

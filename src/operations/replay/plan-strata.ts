@@ -1,6 +1,6 @@
 import { destinationOf } from "../../postgres/pipelines.ts";
 import { destinationSql } from "../pipelines/pipelines.ts";
-import type { ItemState } from "./plan-states.ts";
+import type { ItemState } from "./frozen-plan.ts";
 
 /** Events with the same destination, error and type: the outcome of one predicts that of the others. */
 export interface Stratum {

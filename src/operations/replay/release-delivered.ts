@@ -1,7 +1,7 @@
 import type { Database } from "../../postgres/pool.ts";
 import type { Session } from "../../postgres/session.ts";
 import { PARKED_COLUMNS } from "../../sources/postgres/log/log-kind.ts";
-import { copySql } from "../../sources/postgres/tail/copy.sql.ts";
+import { copySql } from "../../sources/postgres/tail/table-log.sql.ts";
 import { noteActionOfEach } from "../audit/audit.ts";
 import type { Author } from "../audit/author.ts";
 import { notifyHoldsChanged } from "../dead-letters/dead-letter-change.ts";

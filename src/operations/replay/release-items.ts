@@ -5,10 +5,9 @@ import { type Batch, resolve } from "../dead-letters/dead-letter-change.ts";
 import { discardBatch } from "../dead-letters/dead-letter-discard.ts";
 import type { MergePatch } from "../dead-letters/merge-patch.ts";
 import { isId } from "../events/event-filter.ts";
-import type { PlanAction, PlanSubject } from "./frozen-plan.ts";
+import type { ItemState, PlanAction, PlanSubject } from "./frozen-plan.ts";
 import { patchItems, writePatched } from "./patch-items.ts";
 import type { PlanSources } from "./plan-sources.ts";
-import type { ItemState } from "./plan-states.ts";
 import { releaseDelivered } from "./release-delivered.ts";
 import { replayBatch } from "./replay.ts";
 

@@ -1,8 +1,7 @@
 import { displayTable, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
 import { transaction } from "../transaction.ts";
-import { isUnreadSql, lanePositionsSql } from "./lane-positions.ts";
-import { pipelinesOf } from "./log-needs.ts";
+import { isUnreadSql, lanePositionsSql, pipelinesOf } from "./log-needs.ts";
 import { type ManagedFinding, managedLaneSql } from "./managed-names.ts";
 import type { Partition } from "./managed-table.ts";
 

@@ -1,9 +1,10 @@
-import { quoteTable, type TableName } from "../identifiers.ts";
+import { quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
+import type { RelayTables } from "../relay-tables.ts";
 import { SERVER_INCARNATION } from "../server-incarnation.ts";
 import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
-import { unreadSql } from "./unread.sql.ts";
+import { managedLaneSql } from "./managed-names.ts";
 
 /** What a pipeline has not read of a partition. */
 export interface Unread {
@@ -113,4 +114,50 @@ export async function areNeedsOutdated(
     [table.schema, table.table, needs.snapshot, needs.positions, needs.incarnation],
   );
   return row?.[0] !== "f";
+}
+
+interface LogPipeline {
+  readonly name: string;
+  readonly lanes: number;
+}
+
+/**
+ * Counts the rows of a partition that a pipeline has not read, by lane, up to `rowsMax`. A lane without progress
+ * because no events are written for it keeps nothing.
+ */
+export function unreadSql(
+  tables: RelayTables,
+  quotedPartition: string,
+  pipeline: LogPipeline,
+  rowsMax: number,
+): string {
+  return `
+with lane as materialized (${lanePositionsSql(tables, pipeline.name)}
+), floor as (
+  select coalesce((select pg_snapshot_xmin(seen) from lane order by seen is not null, pg_snapshot_xmin(seen) limit 1),
+    '0'::xid8) as xid
+), unread as (
+  select lane.lane, lane.settled_at
+  from ${quotedPartition} t join lane on lane.lane = ${managedLaneSql(pipeline.lanes)}::bigint
+  where t.xid >= (select xid from floor) and ${isUnreadSql("lane")}
+  limit ${rowsMax}
+)
+select lane, count(*), min(settled_at)::text from unread group by lane order by lane`;
+}
+
+/** The positions of a pipeline's lanes, as columns: `lane, settled_at, seen, opened, after`. A select. */
+export function lanePositionsSql({ lanes }: RelayTables, pipeline: string): string {
+  return `select l.lane::bigint as lane, l.settled_at, (l.position ->> 'from')::pg_snapshot as seen,
+    (l.position ->> 'to')::pg_snapshot as opened, coalesce((l.position ->> 'after')::bigint, 0) as after,
+    l.position ->> 'ahead' as ahead
+  from ${lanes} l where l.pipeline = ${quoteLiteral(pipeline)}`;
+}
+
+/**
+ * True for a row `t` that its lane has not read: its transaction had not ended in the snapshot that was read
+ * completely, and it is not in the part read of the next one. A lane without a position has read nothing.
+ */
+export function isUnreadSql(lane: string): string {
+  return `(${lane}.seen is null or (not pg_visible_in_snapshot(t.xid, ${lane}.seen)
+    and (${lane}.opened is null or t.id > ${lane}.after or not pg_visible_in_snapshot(t.xid, ${lane}.opened))))`;
 }

@@ -3,8 +3,7 @@ import { systemId } from "../identity.ts";
 import type { Database } from "../pool.ts";
 import type { Session } from "../session.ts";
 import { transaction } from "../transaction.ts";
-import { isUnreadSql, lanePositionsSql } from "./lane-positions.ts";
-import { pipelinesOf } from "./log-needs.ts";
+import { isUnreadSql, lanePositionsSql, pipelinesOf } from "./log-needs.ts";
 import { managedLaneSql } from "./managed-names.ts";
 import { requireManaged } from "./managed-table.ts";
 

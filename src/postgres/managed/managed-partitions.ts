@@ -2,8 +2,8 @@ import { isRelayError, type RelayError } from "../../core/errors.ts";
 import { displayTable, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
 import { statement, transaction } from "../transaction.ts";
-import { createPartitionsSql } from "./create-partitions.sql.ts";
 import type { ManagedFinding } from "./managed-names.ts";
+import { createPartitionsSql } from "./managed-partitions.sql.ts";
 import { type ManagedFacts, type PartitionRange, requireManaged } from "./managed-table.ts";
 
 /** How long to wait for users of DEFAULT; writers of other partitions are not affected. */

@@ -7,10 +7,9 @@ import { until } from "../../../test/servers/until.ts";
 import type { TableName } from "../identifiers.ts";
 import { migrateUp } from "../migrations/migrate.ts";
 import { type Database, openDatabase } from "../pool.ts";
-import { BY_INDEX } from "./log-needs.ts";
+import { BY_INDEX, unreadSql } from "./log-needs.ts";
 import { pruneManaged } from "./managed-retention.ts";
 import { managedTableSql } from "./managed-table.sql.ts";
-import { unreadSql } from "./unread.sql.ts";
 
 const WEEK_MS = 7 * 86_400_000;
 const RETENTION = { olderThanMs: WEEK_MS, lagMaxMs: null };

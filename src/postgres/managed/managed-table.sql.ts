@@ -1,8 +1,13 @@
 import { RelayError } from "../../core/errors.ts";
-import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import {
+  displayTable,
+  dollarQuoted,
+  quoteIdentifier,
+  quoteLiteral,
+  quoteTable,
+  type TableName,
+} from "../identifiers.ts";
 import { BLOCK_FILTER_STORAGE, createBlockFilterSql, prepareBlockFilterSql } from "./block-filter.ts";
-import { createPartitionsSql } from "./create-partitions.sql.ts";
-import { dollarQuoted } from "./dollar-quoted.ts";
 import {
   AHEAD_MS,
   isManagedSql,
@@ -11,9 +16,9 @@ import {
   managedNames,
   PARTITION_STEPS,
   upkeepLock,
+  WAKE_UP_LOCK,
 } from "./managed-names.ts";
-import { publishFunctionSql } from "./publish-function.sql.ts";
-import { wakeUpTriggerSql } from "./wake-up-trigger.sql.ts";
+import { createPartitionsSql } from "./managed-partitions.sql.ts";
 
 /**
  * Creates a managed outbox, or its missing parts. Running it twice changes nothing, and several processes can run it at
@@ -93,5 +98,61 @@ function defaultPartitionSql(table: TableName): string {
     where p.partrelid = ${quoteLiteral(quoteTable(table))}::regclass and p.partdefid <> 0) then
     create table ${quoted} partition of ${quoteTable(table)} default with (${BLOCK_FILTER_STORAGE});
     create unique index on ${quoted} (event_id);
+  end if;`;
+}
+
+/**
+ * The SQL function that writes one event in the caller's transaction, from any language. It returns the event's id, or
+ * null when the id already exists.
+ */
+function publishFunctionSql({ table, payload }: Pick<ManagedTable, "table" | "payload">): string {
+  const name = `${quoteIdentifier(table.schema)}.${quoteIdentifier(managedNames(table).publish)}`;
+  const body = `
+  insert into ${quoteTable(table)} as o (event_id, event_type, event_key, payload, headers, correlation_id)
+  values ($6, $1, $2, $3, $4, $5)
+  on conflict do nothing
+  returning o.event_id
+`;
+  return `create or replace function ${name}(
+  event_type text,
+  event_key text,
+  payload ${payload},
+  headers jsonb default null,
+  correlation_id text default null,
+  event_id uuid default gen_random_uuid()
+) returns uuid language sql volatile security invoker as ${dollarQuoted(body)};`;
+}
+
+/**
+ * Notifies only while a relay is idle, because NOTIFY takes a server-wide lock at the commit. While the relay is awake,
+ * the wake-up's lock is free and a writer pays only for the condition. For use in a plpgsql block.
+ */
+function wakeUpTriggerSql(table: TableName, wakeUp: boolean): string {
+  const parent = quoteTable(table);
+  const ring = managedNames(table).ring;
+  const fn = `${quoteIdentifier(table.schema)}.${quoteIdentifier(ring)}`;
+  const oid = `${quoteLiteral(parent)}::regclass`;
+  const there = `exists (select from pg_catalog.pg_trigger t where t.tgrelid = ${oid} and t.tgname = ${quoteLiteral(ring)})`;
+  if (!wakeUp) {
+    return `
+  if ${there} then
+    drop trigger ${quoteIdentifier(ring)} on ${parent};
+  end if;
+  drop function if exists ${fn}();`;
+  }
+  const body = `begin
+  perform pg_catalog.pg_notify(pg_catalog.concat('outbox_relay_', tg_relid), '');
+  return null;
+end`;
+  return `
+  create or replace function ${fn}() returns trigger language plpgsql as ${dollarQuoted(body)};
+  if not ${there} then
+    create trigger ${quoteIdentifier(ring)} after insert on ${parent} for each statement
+      when (not pg_try_advisory_xact_lock_shared(${WAKE_UP_LOCK}, ${oid}::oid::int))
+      execute function ${fn}();
+  end if;
+  if exists (select from pg_catalog.pg_trigger t
+    where t.tgrelid = ${oid} and t.tgname = ${quoteLiteral(ring)} and t.tgenabled = 'D') then
+    alter table ${parent} enable trigger ${quoteIdentifier(ring)};
   end if;`;
 }

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { infoOf } from "../../core/redis-info.ts";
+import { infoOf } from "../../core/redis-link.ts";
 import type { DeadRequest, RequestGroup, RequestStanding } from "../../ports/request-queue.ts";
 import type { BullmqLink } from "./bullmq-client.ts";
 import { groupKeys } from "./request-keys.ts";

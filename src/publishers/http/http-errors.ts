@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { connectionCause } from "../../core/connection-cause.ts";
 import { reasonOf } from "../../core/errors.ts";
 import { delivered, type Outcome, rejected, retry, type Scope } from "../../core/outcome.ts";
-import { retryAfterMs } from "../../core/retry-after.ts";
+import { retryAfterMs } from "../../core/retry-policy.ts";
 import { ForbiddenHost } from "./http-guard.ts";
 
 /** The result of one request. */

@@ -1,15 +1,15 @@
+import { withinTime } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { type Outcome, rejected, type Scope, skipped } from "../../core/outcome.ts";
-import type { Publisher, Report, RequestTimer } from "../../ports/publisher.ts";
+import type { Obstacle, Publisher, Report, RequestTimer } from "../../ports/publisher.ts";
 import { answerText } from "./http-answer.ts";
 import { type HttpPlace, type HttpPublisherOptions, type HttpSettings, httpSettings, placeOf } from "./http-config.ts";
 import { type Answer, outcomeOf, UNKNOWN } from "./http-errors.ts";
-import { examineHttp } from "./http-examination.ts";
 import { Exchanges, type HttpRequest } from "./http-exchange.ts";
 import { checkHost, ForbiddenHost } from "./http-guard.ts";
 import { requestHeaders } from "./http-headers.ts";
-import { Origins } from "./http-origins.ts";
+import { connectTo, Origins } from "./http-origins.ts";
 import { signatureHeaders } from "./http-signature.ts";
 
 export type { HttpPublisherOptions, HttpTarget, HttpTls } from "./http-config.ts";
@@ -179,4 +179,30 @@ function groupByKey(batch: readonly Message[]): readonly (readonly number[])[] {
     if (event.key !== null) ofKey.set(event.key, line);
   }
   return lines;
+}
+
+/**
+ * Checks the connection, with TLS if the address says so, but sends no request: some receivers treat any request as an
+ * event. So a wrong login or path shows only with the first event. If the events name the host, there is nothing to
+ * check.
+ */
+async function examineHttp(settings: HttpSettings, signal: AbortSignal): Promise<readonly Obstacle[]> {
+  const { clock, requestTimeoutMs, retryAfterMsMax, target } = settings;
+  const { origin } = target;
+  if (origin === null) return [];
+  const late = () => new Error(`no connection within ${requestTimeoutMs} ms`);
+  try {
+    (await withinTime(connectTo(settings, new URL(origin)), requestTimeoutMs, signal, late)).destroy();
+    return [];
+  } catch (error) {
+    const circumstances = {
+      scope: "destination",
+      shown: origin,
+      said: "",
+      wallMs: clock.wallMs(),
+      retryAfterMsMax,
+    } as const;
+    const outcome = outcomeOf({ kind: "failed", error: error as Error, wasSent: false }, circumstances);
+    return outcome === UNKNOWN || !("reason" in outcome) ? [] : [{ severity: "error", reason: outcome.reason }];
+  }
 }

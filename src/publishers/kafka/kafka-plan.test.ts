@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Message } from "../../core/event.ts";
+import { BatchLimits } from "./kafka-config.ts";
 import { message } from "./kafka-fixture.test.ts";
-import { BatchLimits } from "./kafka-limits.ts";
 import { type PlanRules, planRound } from "./kafka-plan.ts";
 import { type Item, measure } from "./kafka-records.ts";
 

@@ -1,5 +1,5 @@
 import type { Message } from "../../core/event.ts";
-import type { BatchLimits } from "./kafka-limits.ts";
+import type { BatchLimits } from "./kafka-config.ts";
 import type { DraftBatch } from "./kafka-link.ts";
 import { partitionOf } from "./kafka-partitions.ts";
 import { type Item, recordBytesMax } from "./kafka-records.ts";

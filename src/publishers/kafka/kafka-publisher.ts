@@ -1,12 +1,12 @@
+import { withinTime } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { LinkPool } from "../../core/link-pool.ts";
-import type { Publisher, Report } from "../../ports/publisher.ts";
-import { loadKafka } from "./kafka-client.ts";
-import { type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
+import type { Obstacle, Publisher, Report } from "../../ports/publisher.ts";
+import { apiOf, destroyClient, explained, loadKafka, openClient } from "./kafka-client.ts";
+import { BatchLimits, type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
 import { Delivery } from "./kafka-delivery.ts";
-import { examineKafka } from "./kafka-examination.ts";
-import { BatchLimits } from "./kafka-limits.ts";
+import { connectionReason } from "./kafka-errors.ts";
 import { KafkaLink } from "./kafka-link.ts";
 import { Topics } from "./kafka-topics.ts";
 import { kafkaTransactions } from "./kafka-transactions.ts";
@@ -87,4 +87,20 @@ class PlainDelivery {
 
 function givenUp(name: string): RelayError {
   return new RelayError("PUBLISH_UNKNOWN", `the publish to "${name}" was given up.`);
+}
+
+/** Logs in at one of the brokers and requests its API versions. */
+async function examineKafka(settings: KafkaSettings, signal: AbortSignal): Promise<readonly Obstacle[]> {
+  const kafka = await loadKafka();
+  const client = openClient(kafka, settings);
+  // The connection timeout of each broker, and one request.
+  const timeoutMs = settings.connectTimeoutMs * settings.brokers.length + settings.requestTimeoutMs;
+  try {
+    await withinTime(apiOf(kafka, client, "Produce"), timeoutMs, signal, () => new Error("the request timed out"));
+    return [];
+  } catch (error) {
+    return [{ severity: "error", reason: connectionReason(settings, explained(client, error)) }];
+  } finally {
+    await destroyClient(client);
+  }
 }

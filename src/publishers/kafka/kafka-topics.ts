@@ -1,8 +1,17 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { rotated } from "../../core/rotated.ts";
-import { anyConnection, apiOf, connectionTo, type Kafka, type KafkaClient } from "./kafka-client.ts";
-import type { BrokerAddress, KafkaSettings } from "./kafka-config.ts";
-import { CODE } from "./kafka-error-codes.ts";
+import {
+  anyConnection,
+  apiOf,
+  connectionTo,
+  destroyClient,
+  type Kafka,
+  type KafkaClient,
+  loadKafka,
+  openClient,
+} from "./kafka-client.ts";
+import { type BrokerAddress, type KafkaPublisherOptions, type KafkaSettings, kafkaSettings } from "./kafka-config.ts";
+import { CODE, describeCode } from "./kafka-error-codes.ts";
 import { responseIn } from "./kafka-errors.ts";
 
 /** A topic's partitions. */
@@ -202,5 +211,21 @@ async function answered<T>(request: Promise<unknown>): Promise<T> {
     const response = responseIn(error);
     if (response === undefined) throw error;
     return response as T;
+  }
+}
+
+/** The topics that cannot be written to, and why. Creates none. */
+export async function missingTopics(
+  options: KafkaPublisherOptions,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const kafka = await loadKafka();
+  const settings = { ...kafkaSettings(options), creation: null, autoCreate: false };
+  const client = openClient(kafka, settings);
+  try {
+    const failures = await new Topics(kafka, settings).lookUp(client, topics);
+    return new Map([...failures].map(([topic, { code, message }]) => [topic, message ?? describeCode(code)]));
+  } finally {
+    await destroyClient(client);
   }
 }

@@ -3,7 +3,7 @@ import { headerText, readTopic } from "../../../test/servers/kafka-reader.ts";
 import { proxiedKafka } from "../../../test/servers/proxied-kafka.ts";
 import { applicable } from "../../testing/contracts/contract-case.ts";
 import { transactionsContract } from "../../testing/contracts/transactions-contract.ts";
-import type { TransactionsHarness } from "../../testing/contracts/transactions-subject.ts";
+import type { TransactionsHarness } from "../../testing/contracts/transactions-stage.ts";
 import { kafkaSettings } from "./kafka-config.ts";
 import { kafkaTransactions } from "./kafka-transactions.ts";
 

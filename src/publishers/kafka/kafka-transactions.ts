@@ -1,8 +1,7 @@
 import type { LaneAddress, LaneTransactions, Transactions } from "../../ports/transactions.ts";
 import { destroyClient, type Kafka, loadKafka, openClient } from "./kafka-client.ts";
-import type { KafkaSettings } from "./kafka-config.ts";
+import { BatchLimits, type KafkaSettings } from "./kafka-config.ts";
 import { GivenUp, KafkaLaneTransactions, type LaneContext, untilAborted } from "./kafka-lane-transactions.ts";
-import { BatchLimits } from "./kafka-limits.ts";
 import { Topics } from "./kafka-topics.ts";
 import type { KafkaAccess } from "./ledger-metadata.ts";
 import { transactionalId } from "./ledger-record.ts";

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "../../core/event.ts";
-import { kafkaSettings } from "./kafka-config.ts";
+import { BatchLimits, kafkaSettings } from "./kafka-config.ts";
 import { CODE } from "./kafka-error-codes.ts";
 import { kinds, message, shown } from "./kafka-fixture.test.ts";
-import { BatchLimits } from "./kafka-limits.ts";
 import type { ProduceAnswer } from "./kafka-produce.ts";
 import { measure } from "./kafka-records.ts";
 import { NotSent } from "./transaction-coordinator.ts";

@@ -1,10 +1,9 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { type Failed, type Outcome, rejected, retry, skipped } from "../../core/outcome.ts";
-import type { KafkaSettings } from "./kafka-config.ts";
+import type { BatchLimits, KafkaSettings } from "./kafka-config.ts";
 import { CODE, describeCode, meaningOf } from "./kafka-error-codes.ts";
 import { connectionReason, outcomeOf } from "./kafka-errors.ts";
-import type { BatchLimits } from "./kafka-limits.ts";
 import { faultOf, type Item, measure } from "./kafka-records.ts";
 import type { TopicFailure } from "./kafka-topics.ts";
 import { settingsOfAskedBroker } from "./transaction-coordinator.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Message } from "../../core/event.ts";
+import { BatchLimits } from "./kafka-config.ts";
 import { message } from "./kafka-fixture.test.ts";
-import { BatchLimits } from "./kafka-limits.ts";
 import { type Item, measure, recordBytesMax } from "./kafka-records.ts";
 import { addNote, planRounds, type TransactionBatch, type TransactionRules } from "./transaction-plan.ts";
 

@@ -1,8 +1,7 @@
-import { type Clock, systemClock } from "../../core/clock.ts";
+import { type Clock, orAborted, systemClock } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, type Outcome, retry, skipped } from "../../core/outcome.ts";
-import { orAborted } from "../../core/within-time.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 import type { Transactions } from "../../ports/transactions.ts";
 import { TransactionBroker } from "./memory-transaction-broker.ts";

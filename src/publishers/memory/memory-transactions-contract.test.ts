@@ -4,7 +4,7 @@ import { rejected } from "../../core/outcome.ts";
 import { applicable } from "../../testing/contracts/contract-case.ts";
 import type { Received } from "../../testing/contracts/publisher-subject.ts";
 import { transactionsContract } from "../../testing/contracts/transactions-contract.ts";
-import type { TransactionsHarness, TransactionsSubject } from "../../testing/contracts/transactions-subject.ts";
+import type { TransactionsHarness, TransactionsSubject } from "../../testing/contracts/transactions-stage.ts";
 import { type MemoryPublisher, memoryPublisher } from "./memory-publisher.ts";
 import { TransactionBroker } from "./memory-transaction-broker.ts";
 

@@ -1,14 +1,13 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+import { orAborted } from "../../core/clock.ts";
 import { unreachable } from "../../core/connection-cause.ts";
-import { RelayError } from "../../core/errors.ts";
-import { orAborted } from "../../core/within-time.ts";
-import type { Publisher } from "../../ports/publisher.ts";
+import { RelayError, reasonOf } from "../../core/errors.ts";
+import type { Obstacle, Publisher } from "../../ports/publisher.ts";
 import { connectAny, loadNats, type Nats } from "./nats-client.ts";
-import { type NatsPublisherOptions, type NatsSettings, natsSettings } from "./nats-config.ts";
+import { describeServers, type NatsPublisherOptions, type NatsSettings, natsSettings } from "./nats-config.ts";
 import { NatsDelivery } from "./nats-delivery.ts";
 import { connectionReason } from "./nats-errors.ts";
-import { examineNats } from "./nats-examination.ts";
-import { NatsLink } from "./nats-link.ts";
-import { NatsLinkPool } from "./nats-link-pool.ts";
+import { NatsLink, NatsLinkPool } from "./nats-link.ts";
 
 export type { NatsPublisherOptions, NatsTls } from "./nats-config.ts";
 
@@ -89,4 +88,47 @@ class NatsPublishing {
   #givenUp(): RelayError {
     return new RelayError("PUBLISH_UNKNOWN", `the publish to "${this.settings.name}" was given up.`);
   }
+}
+
+interface ApiAnswer {
+  readonly error?: { readonly code?: number; readonly description?: string };
+}
+
+/** Logs in at one of the servers and checks JetStream and the stream. */
+async function examineNats(settings: NatsSettings, signal: AbortSignal): Promise<readonly Obstacle[]> {
+  const nats = await loadNats();
+  let connection: NatsConnection;
+  try {
+    connection = await connectAny(nats, settings, 0, signal);
+  } catch (error) {
+    return [{ severity: "error", reason: connectionReason(settings, error) }];
+  }
+  try {
+    const reason = await streamFault(nats, connection, settings);
+    return reason === null ? [] : [{ severity: "error", reason }];
+  } finally {
+    await connection.close();
+  }
+}
+
+async function streamFault(nats: Nats, connection: NatsConnection, settings: NatsSettings): Promise<string | null> {
+  const { connectTimeoutMs: timeout, servers, stream } = settings;
+  const where = `NATS at ${describeServers(servers)}`;
+  try {
+    const subject = stream === null ? "$JS.API.INFO" : `$JS.API.STREAM.INFO.${stream}`;
+    const { error } = (await connection.request(subject, "", { timeout })).json<ApiAnswer>();
+    if (error === undefined) return null;
+    if (error.code === 404 && stream !== null) return `${where}: the stream "${stream}" does not exist: create it`;
+    return `${where}: ${error.description ?? "JetStream returned an error"}`;
+  } catch (error) {
+    const cause = error instanceof Error ? (error.cause ?? error) : error;
+    // A user may be allowed to publish but not to query: then only a publish can show a fault.
+    if (cause instanceof nats.PermissionViolationError || error instanceof nats.PermissionViolationError) return null;
+    if (hasNoResponders(nats, error, cause)) return `${where}: JetStream is not enabled: enable it on the server`;
+    return `${where}: JetStream does not answer: ${reasonOf(error)}`;
+  }
+}
+
+function hasNoResponders(nats: Nats, ...errors: readonly unknown[]): boolean {
+  return errors.some((error) => error instanceof nats.NoRespondersError);
 }

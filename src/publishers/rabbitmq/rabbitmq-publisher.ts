@@ -1,11 +1,10 @@
 import { unreachableError } from "../../core/connection-cause.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
-import type { Publisher, Report } from "../../ports/publisher.ts";
+import type { Obstacle, Publisher, Report } from "../../ports/publisher.ts";
 import { loadAmqp } from "./rabbitmq-client.ts";
 import { type RabbitPublisherOptions, type RabbitSettings, rabbitSettings } from "./rabbitmq-config.ts";
-import { connectionReason } from "./rabbitmq-errors.ts";
-import { examineRabbit } from "./rabbitmq-examination.ts";
+import { connectionReason, isMissing } from "./rabbitmq-errors.ts";
 import type { RabbitLink } from "./rabbitmq-link.ts";
 import { RabbitLinkPool } from "./rabbitmq-link-pool.ts";
 
@@ -77,4 +76,20 @@ async function sendOver(
 
 function givenUp(name: string): RelayError {
   return new RelayError("PUBLISH_UNKNOWN", `the publish to "${name}" was given up.`);
+}
+
+/** Logs in at one of the hosts and checks the exchange. Declares nothing. */
+async function examineRabbit(settings: RabbitSettings, signal: AbortSignal): Promise<readonly Obstacle[]> {
+  const pool = new RabbitLinkPool(await loadAmqp(), { ...settings, isDeclared: false });
+  try {
+    const link = await pool.take(signal);
+    if (link !== null) pool.giveBack(link);
+    return [];
+  } catch (error) {
+    // The first publish declares it.
+    if (settings.isDeclared && isMissing(error)) return [];
+    return [{ severity: "error", reason: connectionReason(settings, error) }];
+  } finally {
+    await pool.close();
+  }
 }

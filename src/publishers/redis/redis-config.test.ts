@@ -5,8 +5,8 @@ import { describeHosts, redisSettings } from "./redis-config.ts";
 import { faultOf } from "./redis-delivery.ts";
 import { connectionReason, outcomeOf } from "./redis-errors.ts";
 import { kinds, message, reasonIn } from "./redis-fixture.test.ts";
-import { markerStem } from "./redis-keys.ts";
 import { type Item, planWave } from "./redis-plan.ts";
+import { markerStem } from "./redis-script.ts";
 
 const hosts = ["localhost:6379"];
 

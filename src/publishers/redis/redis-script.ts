@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { dedupeId } from "../../core/dedupe-id.ts";
 import type { Message } from "../../core/event.ts";
 import type { RedisSettings } from "./redis-config.ts";
-import { markerStem } from "./redis-keys.ts";
 import type { Call } from "./redis-plan.ts";
 
 /**
@@ -68,4 +67,14 @@ function pushEntry(args: Argument[], { event, headers, key, payload }: Message):
   if (key !== null) args.push("partition_key", key);
   for (const name in headers) args.push(`h:${name}`, headers[name]!);
   args[countAt] = args.length - countAt - 1;
+}
+
+/**
+ * The prefix of a stream's marker keys. In a cluster a script may only use keys of one hash slot, and the text in a
+ * key's first braces determines its slot. So the stream's name is put in braces, unless it has its own. The length
+ * before it distinguishes any two streams, whatever their names and ids contain.
+ */
+export function markerStem(prefix: string, stream: string): string {
+  const isWrapped = !stream.includes("}");
+  return `${prefix}${stream.length}:${isWrapped ? `{${stream}}` : stream}:`;
 }

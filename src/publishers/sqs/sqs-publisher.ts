@@ -1,6 +1,6 @@
 import type { SQSClient } from "@aws-sdk/client-sqs";
+import { orAborted } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
-import { orAborted } from "../../core/within-time.ts";
 import type { Obstacle, Publisher } from "../../ports/publisher.ts";
 import { loadSqs, openClient, type Sqs } from "./sqs-client.ts";
 import { type SqsPublisherOptions, type SqsSettings, sqsSettings } from "./sqs-config.ts";

@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import type { Writable } from "node:stream";
+import { orAborted } from "../../core/clock.ts";
 import { RelayError, reasonOf } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { delivered, retry } from "../../core/outcome.ts";
-import { orAborted } from "../../core/within-time.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 
 interface StdoutPublisherOptions {

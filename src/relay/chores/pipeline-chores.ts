@@ -1,8 +1,8 @@
+import type { QueueStore, SourceWarning } from "../../ports/queue-store.ts";
+import type { TechnicalEvents } from "../../ports/technical-events.ts";
 import type { PipelineContext } from "../context.ts";
 import type { Lane } from "../lane.ts";
 import { Chore } from "./chore.ts";
-import { CHECKS_PER_PERIOD, MismatchReports } from "./mismatch-reports.ts";
-import { SourceWarnings } from "./source-warnings.ts";
 
 /** Delivered rows are deleted in steps of this many. */
 const PRUNE_ROWS = 1_000;
@@ -116,4 +116,74 @@ function claimChores(
 function reviewPauseMs(holds: number, reviewMs: number): number {
   if (holds === 0) return THOROUGH_REVIEW * reviewMs;
   return Math.min(reviewMs, holds * REVIEW_PER_HOLD_MS);
+}
+
+/** Checks within the time for which no instance must have taken a type. */
+const CHECKS_PER_PERIOD = 2;
+
+/** A bound: a table full of invalid types must not cause a flood of reports. */
+const TYPES_REPORTED_MAX = 100;
+
+/**
+ * Reports a type that no instance takes, once, and reports again when that is over. It does not report at the first
+ * check: during a rolling deployment, for a moment no instance may take a type.
+ */
+class MismatchReports {
+  readonly #pipeline: string;
+  readonly #events: TechnicalEvents;
+  /** By type: the checks in a row in which no instance took it. */
+  #checks = new Map<string, number>();
+  readonly #reported = new Set<string>();
+
+  constructor(pipeline: string, events: TechnicalEvents) {
+    this.#pipeline = pipeline;
+    this.#events = events;
+  }
+
+  /** Takes the result of one check. */
+  update(unrouted: readonly { readonly type: string; readonly count: number }[]): void {
+    const checks = new Map(unrouted.map(({ type }) => [type, (this.#checks.get(type) ?? 0) + 1]));
+    this.#checks = checks;
+    for (const type of this.#reported) {
+      if (checks.has(type)) continue;
+      this.#reported.delete(type);
+      this.#events.emit("RelayMatched", { pipeline: this.#pipeline, intentType: type });
+    }
+    for (const { type: intentType, count } of unrouted) {
+      const isDue = checks.get(intentType)! > CHECKS_PER_PERIOD;
+      if (!isDue || this.#reported.has(intentType) || this.#reported.size >= TYPES_REPORTED_MAX) continue;
+      this.#reported.add(intentType);
+      this.#events.emit("RelayMismatch", { pipeline: this.#pipeline, intentType, count, recordId: null });
+    }
+  }
+}
+
+/** Reports each warning of a source once, again when its text changes, and once more when it is over. */
+class SourceWarnings {
+  readonly #pipeline: string;
+  readonly #events: TechnicalEvents;
+  readonly #ask: NonNullable<QueueStore["warnings"]>;
+  #reported: readonly SourceWarning[] = [];
+
+  constructor(pipeline: string, events: TechnicalEvents, ask: NonNullable<QueueStore["warnings"]>) {
+    this.#pipeline = pipeline;
+    this.#events = events;
+    this.#ask = ask;
+  }
+
+  /** Reads the present warnings and reports what has changed since the last check. */
+  async check(): Promise<void> {
+    const before = this.#reported;
+    const now = await this.#ask();
+    this.#reported = now;
+    for (const { code } of before) {
+      if (now.every((warning) => warning.code !== code)) {
+        this.#events.emit("SourceWarningEnded", { pipeline: this.#pipeline, code });
+      }
+    }
+    for (const { code, reason } of now) {
+      if (before.some((warning) => warning.code === code && warning.reason === reason)) continue;
+      this.#events.emit("SourceWarned", { pipeline: this.#pipeline, code, reason });
+    }
+  }
 }

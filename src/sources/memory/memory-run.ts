@@ -1,4 +1,4 @@
-import { eventBytes, TEXT_BYTES_MAX, tooLarge } from "../../core/event-size.ts";
+import { eventBytes, TEXT_BYTES_MAX, tooLarge } from "../../core/event.ts";
 import type { ClaimedEvent, LaneState, PipelineSpec, Run } from "../../ports/queue-store.ts";
 import type { EventRow } from "./memory-tables.ts";
 

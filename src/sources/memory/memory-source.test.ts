@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "../../core/clock.ts";
 import { isRelayError } from "../../core/errors.ts";
-import { eventBytes } from "../../core/event-size.ts";
+import { eventBytes } from "../../core/event.ts";
 import type { Grant, PipelineSpec, Settlement } from "../../ports/queue-store.ts";
 import { type MemorySource, memorySource } from "./memory-source.ts";
 

@@ -1,4 +1,4 @@
-import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../core/event-size.ts";
+import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../core/event.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { TableShape } from "./table-shape.ts";
 

@@ -7,14 +7,12 @@ import { migrateUp } from "../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../postgres/pool.ts";
 import { sampleSql } from "../../postgres/table-backlog.ts";
 import { countedTable } from "./counted-table.ts";
-import { dropVoidHoldsSql } from "./drop-void-holds.sql.ts";
-import { markSql } from "./mark.sql.ts";
 import type { PendingFilter, PendingScope } from "./pending-condition.ts";
 import { postgresSource } from "./postgres-source.ts";
+import { probeSql, runSql } from "./postgres-store.sql.ts";
 import { RUN_SETTINGS } from "./postgres-store.ts";
-import { probeSql } from "./probe.sql.ts";
-import { REVIEW_SETTINGS } from "./review-holds.ts";
-import { runSql } from "./run.sql.ts";
+import { dropVoidHoldsSql, REVIEW_SETTINGS } from "./review-holds.ts";
+import { markSql } from "./settle.sql.ts";
 import { SETTLE_SETTINGS } from "./settle.ts";
 import { readShape } from "./table-discovery.ts";
 

@@ -31,20 +31,16 @@ import {
   type TransactionSettings,
   transaction,
 } from "../../postgres/transaction.ts";
-import { ConflictWatch } from "./conflict-watch.ts";
-import { backlogOf } from "./counted-table.ts";
+import { backlogOf, ConflictWatch } from "./counted-table.ts";
 import { EventReader } from "./event-reader.ts";
 import { claimHeads } from "./heads.ts";
 import type { PendingFilter, PendingScope } from "./pending-condition.ts";
 import { PostgresRun } from "./postgres-run.ts";
-import { probeSql } from "./probe.sql.ts";
-import { pruneSql } from "./prune.sql.ts";
+import { probeSql, pruneSql, runSql, unroutedSql } from "./postgres-store.sql.ts";
 import { readUnsettled } from "./read-unsettled.ts";
 import { reviewHolds } from "./review-holds.ts";
-import { runSql } from "./run.sql.ts";
 import { TableSettler } from "./settle.ts";
 import type { TableShape } from "./table-shape.ts";
-import { unroutedSql } from "./unrouted.sql.ts";
 
 interface StoreParts {
   readonly database: Database;

@@ -9,8 +9,7 @@ import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
 import { holdUnmarked } from "../../postgres/unmarked.ts";
-import { type LockedRows, markSql } from "./mark.sql.ts";
-import { SHARED_ID } from "./shared-id.ts";
+import { type LockedRows, markSql, SHARED_ID } from "./settle.sql.ts";
 import type { TableShape } from "./table-shape.ts";
 
 /**

@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { until } from "../../../test/servers/until.ts";
 import { delivered, rejected } from "../../core/outcome.ts";
-import { checkIds } from "../../operations/doctor/ids-check.ts";
+import { checkIds } from "../../operations/doctor/table-check.ts";
 import type { QueueSource } from "../../ports/queue-store.ts";
 import { managedTableSql } from "../../postgres/managed/managed-table.sql.ts";
 import { migrateUp } from "../../postgres/migrations/migrate.ts";

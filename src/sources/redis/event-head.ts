@@ -1,6 +1,5 @@
 import type { ErrorCode } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
-import { eventBytes } from "../../core/event-size.ts";
+import { eventBytes, type Headers } from "../../core/event.ts";
 import type { ClaimedEvent, PipelineSpec } from "../../ports/queue-store.ts";
 import { listOf, numberOf, type Reply, textOf, textOrNull } from "./redis-replies.ts";
 

@@ -7,8 +7,7 @@ import { headOf } from "./event-head.ts";
 import { APPEND } from "./lua/append.ts";
 import { appendScript, deadLettersScript, pauseScript, removeScript, replayScript } from "./lua/operations.ts";
 import { baseKey, checkPlace, type RedisPlace } from "./redis-config.ts";
-import { isUnknownScript, translateError } from "./redis-errors.ts";
-import { type Argument, loadRedis } from "./redis-link.ts";
+import { type Argument, isUnknownScript, loadRedis, translateError } from "./redis-link.ts";
 import { listOf, numberOf, type Reply, textOf, textsOf } from "./redis-replies.ts";
 import type { Script } from "./redis-script.ts";
 import { attemptsOf, optional } from "./redis-settle.ts";
@@ -77,29 +76,10 @@ const DEAD_LETTERS_MAX = 1_000;
 export function redisOutbox(place: RedisPlace): RedisOutbox {
   checkPlace(place);
   const base = baseKey(place);
-  let opening: Promise<Redis | Cluster> | undefined;
-
-  async function open(): Promise<Redis | Cluster> {
-    return place.client ?? new (await loadRedis()).Redis(place.url ?? "").on("error", () => {});
-  }
-
-  async function run(doing: string, { sha, text }: Script, args: readonly Argument[]): Promise<Reply> {
-    opening ??= open();
-    const client = await opening;
-    try {
-      const known = client.callBuffer("EVALSHA", sha, 1, base, ...args);
-      return (await known.catch((error: unknown) => {
-        if (!isUnknownScript(error)) throw error;
-        return client.callBuffer("EVAL", text, 1, base, ...args);
-      })) as Reply;
-    } catch (error) {
-      throw translateError(error, doing);
-    }
-  }
+  const { client, close, run } = scriptRunner(place, base);
 
   async function pipelines(): Promise<readonly string[]> {
-    opening ??= open();
-    return await (await opening).smembers(`${base}:pipelines`);
+    return await (await client()).smembers(`${base}:pipelines`);
   }
 
   async function lettersOf(pipeline: string, limit: number): Promise<readonly RedisDeadLetter[]> {
@@ -132,10 +112,41 @@ export function redisOutbox(place: RedisPlace): RedisOutbox {
       const args = pause === null ? [] : [pause.by, optional(pause.reason), pause.handsOver ? "1" : "0"];
       return (await run("pausing", pauseScript, [pipeline, ...args])) === 1;
     },
-    close: async () => {
-      if (place.client === undefined) (await opening)?.disconnect();
-    },
+    close,
   };
+}
+
+/** Runs the outbox's scripts on a connection that is opened at the first call. */
+function scriptRunner(place: RedisPlace, base: string) {
+  let opening: Promise<Redis | Cluster> | undefined;
+
+  async function open(): Promise<Redis | Cluster> {
+    return place.client ?? new (await loadRedis()).Redis(place.url ?? "").on("error", () => {});
+  }
+
+  function client(): Promise<Redis | Cluster> {
+    opening ??= open();
+    return opening;
+  }
+
+  async function run(doing: string, { sha, text }: Script, args: readonly Argument[]): Promise<Reply> {
+    const redis = await client();
+    try {
+      const known = redis.callBuffer("EVALSHA", sha, 1, base, ...args);
+      return (await known.catch((error: unknown) => {
+        if (!isUnknownScript(error)) throw error;
+        return redis.callBuffer("EVAL", text, 1, base, ...args);
+      })) as Reply;
+    } catch (error) {
+      throw translateError(error, doing);
+    }
+  }
+
+  async function close(): Promise<void> {
+    if (place.client === undefined) (await opening)?.disconnect();
+  }
+
+  return { client, run, close };
 }
 
 function argumentsOf(events: Events): readonly (string | Buffer)[] {

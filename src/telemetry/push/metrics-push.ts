@@ -3,8 +3,7 @@ import type { Logger } from "../logs/logger.ts";
 import { RepeatLimiter } from "../logs/repeat-limiter.ts";
 import type { PushTally } from "../push-tally.ts";
 import { fullReason, post, pushTarget } from "./post.ts";
-import { snappyBlock } from "./snappy.ts";
-import { type MetricFamily, writeRequest } from "./write-request.ts";
+import { type MetricFamily, snappyBlock, writeRequest } from "./write-request.ts";
 
 interface MetricsPushOptions {
   readonly url: string;

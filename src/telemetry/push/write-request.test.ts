@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { snappyBlock } from "./snappy.ts";
-import { writeRequest } from "./write-request.ts";
+import { snappyBlock, writeRequest } from "./write-request.ts";
 
 /** Snappy's block format by its specification, for literals only; anything else is an error here. */
 function unpack(block: Buffer): Buffer {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventSampler, traceIdOf } from "./event-sampler.ts";
 import { loadOtel } from "./load-otel.ts";
-import { sampledContext, traceparentOf } from "./traceparent.ts";
+import { sampledContext, traceparentOf } from "./send-spans.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";

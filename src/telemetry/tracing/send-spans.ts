@@ -1,10 +1,9 @@
 import type { Attributes, Context, Link, Span, SpanContext, Tracer } from "@opentelemetry/api";
 import { reasonOf } from "../../core/errors.ts";
-import type { Message } from "../../core/event.ts";
+import type { Headers, Message } from "../../core/event.ts";
 import { errorTypeOf, type Outcome } from "../../core/outcome.ts";
 import { eventSampler, traceIdOf } from "./event-sampler.ts";
 import type { Otel } from "./load-otel.ts";
-import { sampledContext, traceparentOf, withTraceparent } from "./traceparent.ts";
 
 interface SendSpansOptions {
   readonly api: Otel["api"];
@@ -149,4 +148,38 @@ function countOf(batch: readonly Message[], topic: string): number {
   let count = 0;
   for (const message of batch) if (message.topic === topic) count += 1;
   return count;
+}
+
+/** The context of a span, from the W3C header. */
+interface RemoteContext {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly traceFlags: number;
+  readonly isRemote: true;
+}
+
+const HEADER = "traceparent";
+const FORM = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
+const SAMPLED = 1;
+
+/** The row's own header in any letter case; undefined if it has none. */
+export function traceparentOf(headers: Headers): string | undefined {
+  const usual = headers[HEADER];
+  if (usual !== undefined) return usual;
+  for (const name in headers) if (name.length === HEADER.length && name.toLowerCase() === HEADER) return headers[name];
+  return undefined;
+}
+
+/** Null for an invalid context, and for one that is not sampled. */
+export function sampledContext(traceparent: string): RemoteContext | null {
+  const [, traceId, spanId, flags] = FORM.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || traceparent.startsWith("ff")) return null;
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
+  const traceFlags = Number.parseInt(flags ?? "0", 16);
+  return traceFlags & SAMPLED ? { traceId, spanId, traceFlags: SAMPLED, isRemote: true } : null;
+}
+
+/** Adds the W3C header for this context. */
+function withTraceparent(headers: Headers, context: { traceId: string; spanId: string }): Headers {
+  return { ...headers, [HEADER]: `00-${context.traceId}-${context.spanId}-01` };
 }

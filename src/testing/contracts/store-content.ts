@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { TEXT_BYTES_MAX } from "../../core/event-size.ts";
+import { TEXT_BYTES_MAX } from "../../core/event.ts";
 import type { TypeFilter } from "../../ports/queue-store.ts";
 import { until } from "./contract-case.ts";
 import { type Stage, storeCases } from "./store-stage.ts";

@@ -3,9 +3,8 @@ import type { ApiError } from "../api.ts";
 import { Button } from "../button.tsx";
 import { Icon } from "../icons.tsx";
 import { changeQuery } from "../router.ts";
-import { filterFault } from "./filter-error.ts";
-import { FilterHelp } from "./filter-help.tsx";
-import { type KnownValues, type Suggestion, suggestionsAt, withSuggestion } from "./filter-suggest.ts";
+import { FILTER_FIELDS, type KnownValues, type Suggestion, suggestionsAt, withSuggestion } from "./filter-suggest.ts";
+import { filterFault } from "./filter-text.ts";
 
 interface FilterBoxProps {
   readonly label: string;
@@ -148,4 +147,34 @@ function useFilterLine(value: string, known: KnownValues, search: (text: string)
     search(wanted.trim());
   };
   return { text, items, at, isOpen: items.length > 0, field, search: submit, type, take, press, close };
+}
+
+/** Reference of the filter language. */
+function FilterHelp() {
+  return (
+    <section class="filter-help" aria-label="Filter help">
+      <dl>
+        {FILTER_FIELDS.map(([field, help, example]) => (
+          <div key={field}>
+            <dt>
+              <code>{example}</code>
+            </dt>
+            <dd>{help}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <code>7f0c…</code>
+          </dt>
+          <dd>a bare word: matches an id, key or correlation id, and keys that contain it</dd>
+        </div>
+      </dl>
+      <p>
+        An event must match all terms. Put a value with spaces or colons in <code>"quotes"</code> and escape a quote as{" "}
+        <code>\"</code>; in quotes a <code>*</code> is literal. Payload fields work on the events screen, not on dead
+        letters. Times are <code>2026-01-31</code>, <code>2026-01-31T12:00</code> (UTC) or <code>2h</code> (two hours
+        ago).
+      </p>
+    </section>
+  );
 }

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { filterFault } from "./filter-error.ts";
 import { suggestionsAt, withSuggestion } from "./filter-suggest.ts";
-import { fieldValue, quotedValue, typedWords, withField } from "./filter-text.ts";
+import { fieldValue, filterFault, quotedValue, typedWords, withField } from "./filter-text.ts";
 
 const texts = (text: string, caret = text.length) => suggestionsAt(text, caret, {}).items.map((it) => it.text);
 

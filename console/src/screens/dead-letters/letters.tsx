@@ -1,18 +1,20 @@
 import { useState } from "preact/hooks";
 import { ActionButton } from "../../kit/action-button.tsx";
+import { StateBadge } from "../../kit/badge.tsx";
 import { Answer, Empty } from "../../kit/error-box.tsx";
+import { Ago } from "../../kit/figures.tsx";
 import { withField } from "../../kit/filter/filter-text.ts";
 import { countText, plural } from "../../kit/format.ts";
 import { Card } from "../../kit/page.tsx";
+import { PlainText, ShortId } from "../../kit/plain-text.tsx";
 import { session } from "../../kit/session.ts";
 import { useStore } from "../../kit/store.ts";
-import { Pager, Table } from "../../kit/table.tsx";
-import type { LetterPage } from "../../kit/types.ts";
+import { type Column, Pager, Table } from "../../kit/table.tsx";
+import type { Letter, LetterPage } from "../../kit/types.ts";
 import { useApi } from "../../kit/use-api.ts";
 import { lettersLine } from "../cli-lines.ts";
-import { eventHref } from "../links.ts";
+import { eventHref, eventsHref, keyFilter } from "../links.ts";
 import { askForPlan } from "../replays/plan-dialog.tsx";
-import { LETTER_COLUMNS } from "./letter-columns.tsx";
 
 interface LettersProps {
   readonly q: string;
@@ -119,3 +121,34 @@ export function PlanButtons({ filter, ids, total }: PlanButtonsProps) {
     </span>
   );
 }
+
+const LETTER_COLUMNS: readonly Column<Letter>[] = [
+  { name: "Type", cell: ({ type }) => <PlainText text={type} /> },
+  {
+    name: "Key",
+    cell: ({ key, source }) =>
+      key === null ? (
+        <span class="faint">none</span>
+      ) : (
+        <a class="mono cut-end" href={eventsHref(keyFilter(key, source))}>
+          <PlainText text={key} />
+        </a>
+      ),
+  },
+  {
+    name: "Id",
+    cell: ({ id }) => <ShortId id={id} />,
+  },
+  { name: "Source", isExtra: true, cell: ({ source }) => <span class="soft">{source}</span> },
+  { name: "Failures", isFigure: true, isExtra: true, cell: ({ failures }) => failures },
+  { name: "Died", cell: ({ lastFailedAt }) => <Ago at={lastFailedAt} /> },
+  {
+    name: "Error",
+    isWide: true,
+    cell: ({ reason, resolution }) => (
+      <span class="cut">
+        {resolution !== null && <StateBadge state={resolution.how} />} <PlainText text={reason} charsMax={300} />
+      </span>
+    ),
+  },
+];

@@ -1,7 +1,6 @@
 import { Marked } from "../../kit/plain-text.tsx";
 import type { Payload } from "../../kit/types.ts";
-import { setOut } from "./edited-text.ts";
-import { diffRows } from "./line-change.ts";
+import { diffRows, setOut } from "./line-change.ts";
 
 const ELEMENTS = { "−": "del", "+": "ins", " ": "span", "…": "span" } as const;
 

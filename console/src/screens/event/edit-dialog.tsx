@@ -9,9 +9,8 @@ import type { Payload, ShownEvent } from "../../kit/types.ts";
 import { useAction } from "../../kit/use-api.ts";
 import { editLine } from "../cli-lines.ts";
 import { Diff } from "./diff.tsx";
-import { isJson, setOut } from "./edited-text.ts";
 import { headersIn, headersText } from "./header-rows.ts";
-import { jsonProblem, lineChange } from "./line-change.ts";
+import { isJson, jsonProblem, lineChange, setOut } from "./line-change.ts";
 import { fetchPayload } from "./payload-bytes.ts";
 
 interface EditProps {

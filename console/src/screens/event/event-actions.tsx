@@ -1,19 +1,19 @@
 import { useState } from "preact/hooks";
-import { ActionButton } from "../../kit/action-button.tsx";
+import { ActionButton, RoleNote } from "../../kit/action-button.tsx";
 import { apiPost } from "../../kit/api.ts";
 import { CliButton } from "../../kit/button.tsx";
+import { askFor } from "../../kit/dialog.tsx";
 import { quotedValue } from "../../kit/filter/filter-text.ts";
 import { bytesText } from "../../kit/format.ts";
 import { Hint } from "../../kit/hint.tsx";
-import { RoleNote } from "../../kit/role-note.tsx";
+import { PlainText } from "../../kit/plain-text.tsx";
 import { session } from "../../kit/session.ts";
 import { useStore } from "../../kit/store.ts";
 import { toast } from "../../kit/toast.tsx";
 import type { LetterChange, ShownEvent } from "../../kit/types.ts";
-import { eventShowLine } from "../cli-lines.ts";
+import { discardLine, eventShowLine } from "../cli-lines.ts";
 import { askForKey } from "../keys/key-dialogs.tsx";
 import { askForPlan } from "../replays/plan-dialog.tsx";
-import { askToDiscard } from "./discard-dialog.tsx";
 import { EditDialog } from "./edit-dialog.tsx";
 import { isHead } from "./standing.ts";
 
@@ -102,4 +102,45 @@ function EditButton({ event, onClick }: { readonly event: ShownEvent; onClick():
       Edit and replay
     </ActionButton>
   );
+}
+
+/** Asks for confirmation and discards one dead letter. */
+function askToDiscard(event: ShownEvent, onDone: () => void): void {
+  const { id, key, source, type } = event;
+  askFor({
+    title: "Discard this event",
+    text: (
+      <>
+        <p>
+          <strong>
+            <PlainText text={type} />
+          </strong>{" "}
+          <code>
+            <PlainText text={id} />
+          </code>{" "}
+          will never be sent. Its row stays in the outbox, and the console shows it as discarded.
+        </p>
+        {isHead(event) && (
+          <p>
+            The waiting events of the key{" "}
+            <code>
+              <PlainText text={key ?? ""} />
+            </code>{" "}
+            are delivered without it.
+          </p>
+        )}
+      </>
+    ),
+    confirm: "Discard it",
+    isDangerous: true,
+    reason: "required",
+    command: (reason) => discardLine(id, source, reason),
+    run: async (reason) => {
+      const { report } = await apiPost<LetterChange>("/dead-letters/discard", { ids: [id], source, reason });
+      const left = report?.left[0];
+      if (left === undefined) toast("Event discarded.");
+      else toast(left.reason, { title: "Not discarded", tone: "bad" });
+      onDone();
+    },
+  });
 }

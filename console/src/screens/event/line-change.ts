@@ -1,3 +1,5 @@
+import { jsonPieces } from "../../kit/json-text.ts";
+
 interface LineChange {
   /** Number of the first line that differs, counted from 1. */
   readonly line: number;
@@ -94,4 +96,17 @@ export function jsonProblem(text: string): string | null {
   } catch (error) {
     return (error as Error).message;
   }
+}
+
+export function isJson(text: string): boolean {
+  return jsonPieces(text) !== null;
+}
+
+/** Pretty-printed JSON with every number as it was written; other text unchanged. */
+export function setOut(text: string): string {
+  return (
+    jsonPieces(text)
+      ?.map((piece) => piece.text)
+      .join("") ?? text
+  );
 }

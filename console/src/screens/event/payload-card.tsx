@@ -9,8 +9,7 @@ import { placeHash } from "../../kit/place.ts";
 import { Marked } from "../../kit/plain-text.tsx";
 import { usePlace } from "../../kit/router.ts";
 import type { Payload, ShownEvent } from "../../kit/types.ts";
-import { bytesOfBase64, hexText } from "./hex-text.ts";
-import { payloadUrl } from "./payload-bytes.ts";
+import { bytesOfBase64, hexText, payloadUrl } from "./payload-bytes.ts";
 
 type View = "pretty" | "raw" | "hex";
 

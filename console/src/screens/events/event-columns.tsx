@@ -1,8 +1,6 @@
 import { StateBadge } from "../../kit/badge.tsx";
-import { Due } from "../../kit/due.tsx";
-import { Ago } from "../../kit/figures.tsx";
-import { Marked, PlainText } from "../../kit/plain-text.tsx";
-import { ShortId } from "../../kit/short-id.tsx";
+import { Ago, Due } from "../../kit/figures.tsx";
+import { Marked, PlainText, ShortId } from "../../kit/plain-text.tsx";
 import type { Column } from "../../kit/table.tsx";
 import type { EventRow } from "../../kit/types.ts";
 import { cutText, visibleText } from "../../kit/visible-text.ts";

@@ -1,7 +1,6 @@
 import { ActionButton } from "../../kit/action-button.tsx";
 import { StateBadge } from "../../kit/badge.tsx";
-import { Due } from "../../kit/due.tsx";
-import { Ago } from "../../kit/figures.tsx";
+import { Ago, Due } from "../../kit/figures.tsx";
 import { countText } from "../../kit/format.ts";
 import { PlainText } from "../../kit/plain-text.tsx";
 import type { Column } from "../../kit/table.tsx";

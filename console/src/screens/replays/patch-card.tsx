@@ -6,7 +6,7 @@ import type { PatchPreview, Plan } from "../../kit/types.ts";
 import { useApi } from "../../kit/use-api.ts";
 import { visibleText } from "../../kit/visible-text.ts";
 import { Diff, payloadSays } from "../event/diff.tsx";
-import { setOut } from "../event/edited-text.ts";
+import { setOut } from "../event/line-change.ts";
 import { eventHref } from "../links.ts";
 
 /** The patch of the plan with its effect on a few payloads. */

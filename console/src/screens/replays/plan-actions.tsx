@@ -1,10 +1,9 @@
-import { ActionButton } from "../../kit/action-button.tsx";
+import { ActionButton, RoleNote } from "../../kit/action-button.tsx";
 import { apiPost } from "../../kit/api.ts";
 import { CliButton } from "../../kit/button.tsx";
 import { askFor } from "../../kit/dialog.tsx";
 import { plural } from "../../kit/format.ts";
 import { segment } from "../../kit/place.ts";
-import { RoleNote } from "../../kit/role-note.tsx";
 import { toast } from "../../kit/toast.tsx";
 import type { Plan } from "../../kit/types.ts";
 import { visibleText } from "../../kit/visible-text.ts";

@@ -1,8 +1,10 @@
 import { useNow } from "../../kit/clock.ts";
 import { Progress } from "../../kit/figures.tsx";
 import { countText, durationText } from "../../kit/format.ts";
+import { Hint } from "../../kit/hint.tsx";
+import { Icon } from "../../kit/icons.tsx";
 import type { Plan } from "../../kit/types.ts";
-import { leftMs } from "./plan-steps.ts";
+import { leftMs, stepsOf } from "./plan-steps.ts";
 
 interface PlanBarProps {
   readonly plan: Plan;
@@ -58,6 +60,32 @@ export function PlanProgress({ plan }: { readonly plan: Plan }) {
           ))}
         {rest !== null && <li class="faint">about {durationText(rest)} to go</li>}
       </ul>
+    </div>
+  );
+}
+
+const ICONS = { past: "check", "to come": "dot", failed: "cross" } as const;
+
+function iconNow({ state }: Plan): "clock" | "pause" | "play" {
+  if (state === "planned") return "clock";
+  return state === "paused" ? "pause" : "play";
+}
+
+export function Stepper({ plan }: { readonly plan: Plan }) {
+  return (
+    <div class="stepper-row">
+      <ol class="stepper" aria-label="Stages of the plan">
+        {stepsOf(plan).map(({ label, state }) => (
+          <li key={label} class={state.replace(" ", "-")} aria-current={state === "now" ? "step" : undefined}>
+            <span class="dot">
+              <Icon name={state === "now" ? iconNow(plan) : ICONS[state]} />
+            </span>
+            {label}
+            <span class="unseen">, {state}</span>
+          </li>
+        ))}
+      </ol>
+      <Hint word="stages" />
     </div>
   );
 }

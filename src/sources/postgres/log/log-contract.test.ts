@@ -17,8 +17,8 @@ import { queueStoreContract } from "../../../testing/contracts/queue-store-contr
 import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
 import { tailKind } from "../tail/tail-kind.ts";
+import { SettledAhead } from "./log-lane.ts";
 import { logSource } from "./log-source.ts";
-import { SettledAhead } from "./settled-ahead.ts";
 
 const ROLE = "relay_role";
 

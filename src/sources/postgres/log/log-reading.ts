@@ -8,8 +8,8 @@ import { glance, openTransaction, type TransactionSettings, transaction } from "
 import type { EventReader } from "../event-reader.ts";
 import type { PendingScope } from "../pending-condition.ts";
 import { PostgresRun } from "../postgres-run.ts";
+import { runSql } from "../postgres-store.sql.ts";
 import { RUN_SETTINGS } from "../postgres-store.ts";
-import { runSql } from "../run.sql.ts";
 import type { LogKind } from "./log-kind.ts";
 import type { LogLane } from "./log-lane.ts";
 import { closedKeys, parkedPositions } from "./parked.ts";

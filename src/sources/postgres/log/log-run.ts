@@ -1,5 +1,5 @@
 import { isRelayError } from "../../../core/errors.ts";
-import { eventBytes } from "../../../core/event-size.ts";
+import { eventBytes } from "../../../core/event.ts";
 import type { ClaimedEvent, LaneState, Run, RunRequest } from "../../../ports/queue-store.ts";
 import type { WindowRow } from "./lane-window.ts";
 import type { LogPass } from "./log-kind.ts";

@@ -25,7 +25,7 @@ import { backlogOf } from "../counted-table.ts";
 import { EventReader } from "../event-reader.ts";
 import { claimHeads } from "../heads.ts";
 import type { PendingScope } from "../pending-condition.ts";
-import { probeSql } from "../probe.sql.ts";
+import { probeSql } from "../postgres-store.sql.ts";
 import { readUnsettled } from "../read-unsettled.ts";
 import { reviewHolds } from "../review-holds.ts";
 import { readCheckpoints, requireSameServer, takeCheckpoints, writeCheckpoints } from "./checkpoints.ts";

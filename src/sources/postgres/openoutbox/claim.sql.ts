@@ -1,9 +1,10 @@
 import type { Grant, PipelineSpec } from "../../../ports/queue-store.ts";
 import { grantCondition } from "../../../postgres/grant-condition.ts";
+import { quoteArray, quoteLiteral } from "../../../postgres/identifiers.ts";
 import { pendingCondition } from "../pending-condition.ts";
 import { CLAIM_NUMBER_NOW, FORMER_CLAIM_NUMBER, lockedBySql } from "./claim-order.ts";
 import { eventColumns, HEADERS_BYTES, LOADED_HEADERS_BYTES, loadedBytes } from "./event-columns.ts";
-import { laneSql, type QueueScope } from "./openoutbox-table.ts";
+import { laneSql, oursCondition, type QueueScope } from "./openoutbox-table.ts";
 
 interface ClaimRequest {
   readonly exceptKeys: readonly string[];
@@ -66,3 +67,56 @@ function roomySql(rooms: ReadonlyMap<number, number> | null): string {
   return `select n.* from (select m.*, row_number() over (partition by m.lane order by m.rank) as place_in_lane
     from numbered m) n join (values ${values.join(", ")}) as v (lane, room) on v.lane = n.lane and n.place_in_lane <= v.room`;
 }
+
+/**
+ * Payload that one call loads at most, with one event at least. Events that do not fit stay due; the engine asks again.
+ */
+const HEADS_BYTES_MAX = 8 * 1024 * 1024;
+
+/**
+ * Claims held events that are due, including those that are already claimed by this owner: a failover can restore such
+ * a claim. Locked rows are skipped until the next time.
+ */
+export function claimHeadsSql(scope: QueueScope, spec: PipelineSpec, grant: Grant, ids: readonly string[]): string {
+  const { shape, tables, pipeline } = scope;
+  return `with picked as materialized (
+  select t.event_id as id, ${loadedBytes(spec)} as bytes, ${HEADERS_BYTES} as headers_bytes
+  from ${shape.quotedName} t
+  left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = t.event_id::text
+    and h.event_id = any(${quoteArray(ids)}::text[])
+  where t.event_id = any(${quoteArray(ids)}::uuid[])
+    and ((t.status = 'PENDING' and t.available_at <= now()) or (${oursCondition(grant.owner)}))
+    and h.state is distinct from 'dead' and coalesce(h.next_at <= clock_timestamp(), true)
+  order by h.next_at for update of t skip locked),
+r as (
+  select id, ${grant.lane} as lane, headers_bytes, row_number() over () as rank, ${CLAIM_NUMBER_NOW} + row_number() over () as number,
+    coalesce(sum(bytes + ${LOADED_HEADERS_BYTES}) over (rows between unbounded preceding and 1 preceding), 0) as bytes_before
+  from picked)
+update ${shape.quotedName} t set status = 'DELIVERING', locked_by = ${lockedBySql(scope, grant.owner, "r.number")},
+  locked_at = now(), updated_at = now()
+from r where t.event_id = r.id and r.bytes_before < ${HEADS_BYTES_MAX}
+returning ${eventColumns(scope, spec)}`;
+}
+
+/** The held ids that are void: the row is gone, or another relay delivered it, claimed it or made it dead. */
+export function findGoneSql(scope: QueueScope, owner: string, ids: readonly string[]): string {
+  const { shape, tables, pipeline } = scope;
+  return `select a.id from unnest(${quoteArray(ids)}::text[]) as a (id)
+left join ${shape.quotedName} t on t.event_id = a.id::uuid
+left join ${tables.holds} h on h.pipeline = ${quoteLiteral(pipeline)} and h.event_id = a.id
+where t.event_id is null or not (t.status = 'PENDING'
+  or (t.status = 'DEAD' and h.state is not distinct from 'dead') or coalesce(${oursCondition(owner)}, false))`;
+}
+
+/**
+ * Renews claims that have used an eighth of their lease; younger claims need no write. Rows that are being settled are
+ * skipped, so that a renewal and a settle never wait for each other.
+ */
+export const refreshSql = (scope: QueueScope, owner: string, ids: readonly string[], leaseMs: number): string => `
+with held as materialized (
+  select t.ctid as place from ${scope.shape.quotedName} t
+  where t.event_id = any(${quoteArray(ids)}::uuid[]) and ${oursCondition(owner)}
+    and t.locked_at < now() - ${Math.ceil(leaseMs / 8)} * interval '1 millisecond'
+  for update of t skip locked)
+update ${scope.shape.quotedName} t set locked_at = now(), updated_at = now()
+from held h where t.ctid = h.place`;

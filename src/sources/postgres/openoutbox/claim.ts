@@ -1,4 +1,4 @@
-import { eventBytes } from "../../../core/event-size.ts";
+import { eventBytes } from "../../../core/event.ts";
 import type { ClaimedEvent, Grant, Heads, PipelineSpec, RunRequest } from "../../../ports/queue-store.ts";
 import { displayTable, quoteArray, quoteLiteral } from "../../../postgres/identifiers.ts";
 import { requireGrant, writeSettings } from "../../../postgres/lanes.ts";
@@ -7,10 +7,8 @@ import type { Row } from "../../../postgres/session.ts";
 import { statement, transaction } from "../../../postgres/transaction.ts";
 import { COLUMN } from "../event-columns.ts";
 import type { EventReader } from "../event-reader.ts";
-import { claimSql } from "./claim.sql.ts";
-import { claimHeadsSql } from "./claim-heads.sql.ts";
+import { claimHeadsSql, claimSql, findGoneSql } from "./claim.sql.ts";
 import { CLAIM_COLUMN, readClaimed } from "./event-columns.ts";
-import { findGoneSql } from "./find-gone.sql.ts";
 import type { QueueScope } from "./openoutbox-table.ts";
 
 /** One pipeline of the table, as its statements need it. */

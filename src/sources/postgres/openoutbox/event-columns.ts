@@ -1,4 +1,4 @@
-import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX } from "../../../core/event-size.ts";
+import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX } from "../../../core/event.ts";
 import type { ClaimedEvent, PipelineSpec } from "../../../ports/queue-store.ts";
 import type { Row } from "../../../postgres/session.ts";
 import { bounded, COLUMN, excessSql, typeSql } from "../event-columns.ts";

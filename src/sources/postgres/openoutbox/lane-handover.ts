@@ -1,12 +1,12 @@
 import type { Grant } from "../../../ports/queue-store.ts";
 import { grantCondition } from "../../../postgres/grant-condition.ts";
 import { displayTable } from "../../../postgres/identifiers.ts";
+import { releaseLaneSql } from "../../../postgres/lanes.sql.ts";
 import { type TakenLane, writeSettings } from "../../../postgres/lanes.ts";
-import { releaseLaneSql } from "../../../postgres/release-lane.sql.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { transaction } from "../../../postgres/transaction.ts";
 import type { Queue } from "./claim.ts";
-import { freeLanesSql } from "./free-lanes.sql.ts";
+import { freeLanesSql } from "./openoutbox-claims.sql.ts";
 import type { QueueScope } from "./openoutbox-table.ts";
 import { noteReaped } from "./reaped-rows.ts";
 

@@ -5,14 +5,14 @@ import type { Database } from "../../../postgres/pool.ts";
 import type { Session } from "../../../postgres/session.ts";
 import { timelineSql } from "../../../postgres/timeline.ts";
 import { statement, transaction } from "../../../postgres/transaction.ts";
+import { pruneSql } from "../postgres-store.sql.ts";
 import type { PreparedTable, TableClaims } from "../postgres-store.ts";
+import { refreshSql } from "./claim.sql.ts";
 import { BY_ID_SETTINGS, CLAIM_SETTINGS, ClaimMemory, claim, claimHeads, type Queue } from "./claim.ts";
 import { freeLanes, releaseLane } from "./lane-handover.ts";
-import { Pruner } from "./pruner.ts";
-import { reapStaleSql } from "./reap-stale.sql.ts";
+import { reapStaleSql, releaseForgottenSql } from "./openoutbox-claims.sql.ts";
+import { mineCondition } from "./openoutbox-table.ts";
 import { noteReaped } from "./reaped-rows.ts";
-import { refreshSql } from "./refresh.sql.ts";
-import { releaseForgottenSql } from "./release-forgotten.sql.ts";
 import { settle } from "./settle.ts";
 import { UnclaimableRows } from "./unclaimable-rows.ts";
 
@@ -124,5 +124,38 @@ export class OpenOutboxClaims implements DurableClaims, TableClaims {
     const { reader, scope } = await this.#prepared();
     const attemptsMax = Math.min(Math.ceil(spec.attemptsMax), ATTEMPTS_MAX);
     return { database, spec, reader, memory: this.#memory, scope: { ...scope, attemptsMax, lockPrefix } };
+  }
+}
+
+/** 8 MB of the table per step: a few milliseconds. */
+const STEP_BLOCKS = 1_024;
+const STEPS_MAX = 16;
+
+/**
+ * Deletes delivered rows in small steps. The table has no index that finds them, and scanning a large table again and
+ * again would cost more than the rows do. So the pruner walks through the blocks and remembers where it stopped.
+ */
+class Pruner {
+  #block = 0;
+
+  async prune(queue: Queue, olderThanMs: number, rows: number): Promise<number> {
+    const { database, scope } = queue;
+    const settings = writeSettings(database, "deleting delivered events", displayTable(scope.shape.name));
+    const size = `pg_relation_size(${quoteLiteral(scope.shape.quotedName)}::regclass)`;
+    const [found] = await statement(database.pool, settings, `select ${size} / current_setting('block_size')::bigint`);
+    const blockCount = Number(found?.[0]);
+    let count = 0;
+    for (let step = 0; step < Math.min(STEPS_MAX, Math.ceil(blockCount / STEP_BLOCKS) || 1); step++) {
+      if (this.#block >= blockCount) this.#block = 0;
+      const blocks = `t.ctid >= '(${this.#block},0)'::tid and t.ctid < '(${this.#block + STEP_BLOCKS},0)'::tid`;
+      // A small table is done in one step. So is a partitioned one, whose own size is zero.
+      const within = blockCount <= STEP_BLOCKS ? mineCondition(scope) : `${mineCondition(scope)} and ${blocks}`;
+      const wanted = { deliveredAt: "t.delivered_at", olderThanMs, rows: rows - count, within };
+      const [row] = await statement(database.pool, settings, pruneSql(scope.shape, wanted));
+      count += Number(row?.[0]);
+      if (count >= rows) return count;
+      this.#block += STEP_BLOCKS;
+    }
+    return count;
   }
 }

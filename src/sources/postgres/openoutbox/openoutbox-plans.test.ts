@@ -11,8 +11,8 @@ import { countedTable } from "../counted-table.ts";
 import { claimSql } from "./claim.sql.ts";
 import { BY_ID_SETTINGS, CLAIM_SETTINGS } from "./claim.ts";
 import { type Fixture, openFixture, ROLE, startServer } from "./fixture.test.ts";
-import { markSql } from "./mark.sql.ts";
 import { openOutboxShape, type QueueScope } from "./openoutbox-table.ts";
+import { markSql } from "./settle.sql.ts";
 
 const ROWS = 200_000;
 const HELD_KEYS = 1_000;

@@ -1,4 +1,4 @@
-import { HEADERS_BYTES_MAX } from "../../../core/event-size.ts";
+import { HEADERS_BYTES_MAX } from "../../../core/event.ts";
 import { quoteLiteral, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
 import { typeCondition } from "../../../postgres/type-condition.ts";
 import { laneSql as laneOfShape } from "../event-columns.ts";

@@ -1,8 +1,8 @@
 import type { Failure } from "../../../ports/queue-store.ts";
 import { deleteHolds, writeFailures } from "../../../postgres/holds.ts";
+import type { RelayTables } from "../../../postgres/relay-tables.ts";
 import type { Row, Session } from "../../../postgres/session.ts";
 import { GIVE_BACK, LOCK_NAME } from "./claim-order.ts";
-import { noteReapedSql } from "./note-reaped.sql.ts";
 import { laneSql, type QueueScope } from "./openoutbox-table.ts";
 
 interface ReapRule {
@@ -57,3 +57,11 @@ function lastFailure([id, key, , attempts, reason]: Row): Failure {
   const next = { kind: "dead", parks: false } as const;
   return { id: id ?? "", key: key ?? null, reason: reason ?? "", attempts: Number(attempts), next };
 }
+
+/** Adds the failure to the holds of reaped events. Takes `$1` pipeline, `$2` ids, `$3` attempts, `$4` reasons. */
+const noteReapedSql = ({ holds }: RelayTables): string => `
+update ${holds} h set attempts = r.attempts, reason = r.reason, last_failed_at = clock_timestamp(),
+  errors = h.errors || jsonb_build_array(
+    jsonb_build_object('at', clock_timestamp(), 'attempt', r.attempts, 'reason', r.reason))
+from unnest($2::text[], $3::int[], $4::text[]) as r (id, attempts, reason)
+where h.pipeline = $1 and h.event_id = r.id and h.event_id = any($2::text[])`;

@@ -6,9 +6,8 @@ import type { Row, Session } from "../../../postgres/session.ts";
 import { statement, transaction } from "../../../postgres/transaction.ts";
 import { holdUnmarked } from "../../../postgres/unmarked.ts";
 import { BY_ID_SETTINGS, type Queue } from "./claim.ts";
-import { failSql } from "./fail.sql.ts";
-import { markSql } from "./mark.sql.ts";
 import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
+import { failSql, markSql } from "./settle.sql.ts";
 
 /**
  * Writes the outcomes of claimed events. Without failures it is one statement in one round trip; its fence makes it

@@ -8,7 +8,7 @@ import type { PipelineSpec } from "../../../ports/queue-store.ts";
 import type { ColumnNames } from "../../../postgres/column-names.ts";
 import { type Database, openDatabase } from "../../../postgres/pool.ts";
 import type { LogKind, LogPosition, LogRow } from "../log/log-kind.ts";
-import { SettledAhead } from "../log/settled-ahead.ts";
+import { SettledAhead } from "../log/log-lane.ts";
 import type { Difference } from "./difference.ts";
 import type { LogStart } from "./table-log.ts";
 import { tailKind } from "./tail-kind.ts";

@@ -9,12 +9,9 @@ import { EventReader, type LeftOut } from "../event-reader.ts";
 import type { LogPosition, LogRow } from "../log/log-kind.ts";
 import { rowsThatFit } from "../payload-loader.ts";
 import { type Difference, keyOf } from "./difference.ts";
-import { gatherSql } from "./gather.sql.ts";
-import { surveyLargeSql } from "./survey-large.sql.ts";
+import { gatherSql, surveyLargeSql, walkEndSql, walkSql } from "./tail-reader.sql.ts";
 import { columnsSql, filterConditions, fromSql, isBeginning, type TailScope, tableSql } from "./tail-scope.ts";
 import type { Stretch } from "./tail-stretch.ts";
-import { walkSql } from "./walk.sql.ts";
-import { walkEndSql } from "./walk-end.sql.ts";
 import { type Large, WHOLE } from "./walked.ts";
 
 /**

@@ -3,10 +3,9 @@ import { RelayError } from "../../../core/errors.ts";
 import { translateError } from "../../../postgres/errors.ts";
 import { quoteIdentifier } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
-import { parseLsn, printLsn } from "./lsn.ts";
 import { ReplicationLink } from "./replication-link.ts";
 import { freeSlot, lostSlot } from "./slot.ts";
-import { between, type WalPosition } from "./wal-position.ts";
+import { between, parseLsn, printLsn, type WalPosition, writePosition } from "./wal-position.ts";
 
 /** The server at the other end of a link. */
 export interface ServerIdentity {
@@ -175,4 +174,12 @@ export function replicationError(error: unknown, database: Database, doing: stri
     return new RelayError("DATABASE_REFUSED", what, { cause: error });
   }
   return translateError(error, database.errorContext(doing));
+}
+
+/** The end of the log as a checkpoint: everything committed from now on lies after it. */
+export async function currentWalPosition(database: Database): Promise<string> {
+  return await withLink(database, "asking for the end of the log", async (link) => {
+    const [row] = await link.rows("IDENTIFY_SYSTEM");
+    return writePosition(row?.[0] ?? "", between(parseLsn(row?.[2] ?? ""), Number(row?.[1])), []);
+  });
 }

@@ -1,6 +1,5 @@
 import type { ErrorCode } from "../../../core/errors.ts";
-import type { Headers } from "../../../core/event.ts";
-import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event-size.ts";
+import { HEADERS_BYTES_MAX, type Headers, TEXT_BYTES_MAX, tooLarge } from "../../../core/event.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { isoTime } from "../event-reader.ts";
 import { HeadersError, readHeaders } from "../headers.ts";

@@ -3,7 +3,7 @@ import { RelayError } from "../../../core/errors.ts";
 import { quoteLiteral } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
 import { glance, transaction } from "../../../postgres/transaction.ts";
-import { parseLsn } from "./lsn.ts";
+import { parseLsn } from "./wal-position.ts";
 
 /** A replication slot as the server reports it. */
 export interface SlotHealth {

@@ -1,4 +1,4 @@
-import { eventBytes } from "../../../core/event-size.ts";
+import { eventBytes } from "../../../core/event.ts";
 import type { LogRow } from "../log/log-kind.ts";
 import type { WalSegment } from "./wal-position.ts";
 

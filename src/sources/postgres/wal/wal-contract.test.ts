@@ -14,8 +14,8 @@ import { queueStoreContract } from "../../../testing/contracts/queue-store-contr
 import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
 import type { LogRow } from "../log/log-kind.ts";
+import { SettledAhead } from "../log/log-lane.ts";
 import { logSource } from "../log/log-source.ts";
-import { SettledAhead } from "../log/settled-ahead.ts";
 import { slotName } from "./slot.ts";
 import { walKind } from "./wal-kind.ts";
 import { orderOf, readPosition, type WalSegment } from "./wal-position.ts";

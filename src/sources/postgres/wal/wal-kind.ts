@@ -3,24 +3,31 @@ import { typeMatcher } from "../../../core/type-filter.ts";
 import type { ClaimedEvent, TypeRule } from "../../../ports/queue-store.ts";
 import { glance } from "../../../postgres/transaction.ts";
 import type { Checkpoint, LogBacklog, LogKind, LogPass, LogPosition, PassRequest } from "../log/log-kind.ts";
-import { parseLsn, printLsn } from "./lsn.ts";
 import { requirePublication } from "./publication.ts";
 import { type CurrentPosition, identify, positionOn, replicationError, startReplication } from "./replication.ts";
 import { ReplicationLink } from "./replication-link.ts";
 import { ReturnedRows } from "./returned-rows.ts";
 import { requireSlot } from "./slot.ts";
 import { UnroutedEvents } from "./unrouted-events.ts";
-import { CONFIRM_AFTER_MS, type WalOptions } from "./wal-options.ts";
 import { EMPTY_PASS, WalPass } from "./wal-pass.ts";
 import {
   isSamePosition,
   orderOf,
+  parseLsn,
+  printLsn,
   readPosition,
   type WalPosition,
   type WalSegment,
   writePosition,
 } from "./wal-position.ts";
-import { firstPosition, setUp, type WalSetup, wantedPublication } from "./wal-setup.ts";
+import {
+  CONFIRM_AFTER_MS,
+  firstPosition,
+  setUp,
+  type WalOptions,
+  type WalSetup,
+  wantedPublication,
+} from "./wal-setup.ts";
 import { WalStream } from "./wal-stream.ts";
 
 /** The checkpoint follows an idle log once it lags by this much: each write of it makes the log itself longer. */

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isRelayError } from "../../../core/errors.ts";
 import { typeMatcher } from "../../../core/type-filter.ts";
-import { parseLsn, printLsn } from "./lsn.ts";
 import { readMessageEvent } from "./message-reader.ts";
-import { between, readPosition, type WalPosition, writePosition } from "./wal-position.ts";
+import { between, parseLsn, printLsn, readPosition, type WalPosition, writePosition } from "./wal-position.ts";
 
 const LIMITS = { payloadBytesMax: 100, headersMax: 2 };
 

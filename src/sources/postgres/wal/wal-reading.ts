@@ -3,11 +3,10 @@ import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { displayTable, type TableName } from "../../../postgres/identifiers.ts";
 import type { LogRow } from "../log/log-kind.ts";
 import { columnsOf, type EventParts } from "./event-parts.ts";
-import { printLsn } from "./lsn.ts";
 import { readMessageEvent } from "./message-reader.ts";
 import type { ChangeSink, LogicalMessage, Relation } from "./pgoutput.ts";
 import { type EventLimits, RowReader } from "./row-reader.ts";
-import { between, type WalPosition, type WalSegment } from "./wal-position.ts";
+import { between, printLsn, type WalPosition, type WalSegment } from "./wal-position.ts";
 
 /** Which parts of the log become events. */
 export interface WalContent {

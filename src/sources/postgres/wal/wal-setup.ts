@@ -1,12 +1,14 @@
 import { RelayError } from "../../../core/errors.ts";
+import type { PipelineSpec } from "../../../ports/queue-store.ts";
+import type { ColumnNames } from "../../../postgres/column-names.ts";
 import { displayTable, quoteTable } from "../../../postgres/identifiers.ts";
+import type { Database } from "../../../postgres/pool.ts";
 import { transaction } from "../../../postgres/transaction.ts";
-import { readColumns } from "../table-discovery.ts";
-import { columnsOf, type EventParts, eventPartsOf, keptNames } from "./event-parts.ts";
+import { readColumns, type TableReference } from "../table-discovery.ts";
+import { columnsOf, type EventParts, eventPartsOf, keptNames, type WalPreset } from "./event-parts.ts";
 import { ensurePublication, type Publication, publicationOf, requirePublication } from "./publication.ts";
 import { createSlot, identify, type ServerIdentity, withLink } from "./replication.ts";
 import { dropSlot, slotHealth, slotName } from "./slot.ts";
-import type { WalOptions } from "./wal-options.ts";
 import { between, writePosition } from "./wal-position.ts";
 import type { WalContent } from "./wal-reading.ts";
 
@@ -107,3 +109,27 @@ async function makeSlot({ database, start }: WalOptions, content: WalContent, sl
   const what = `${name} has rows that are older than its slot, so the write-ahead log does not contain them. Set the start to \`now\` to skip them, or delete them`;
   throw new RelayError("CONFIG_INVALID", what);
 }
+
+/** Options of `walKind`. */
+export interface WalOptions {
+  readonly database: Database;
+  /** The table whose inserts are events; null for messages only. */
+  readonly table: TableReference | null;
+  /** Messages of `pg_logical_emit_message` with this prefix are events too. */
+  readonly messages: { readonly prefix: string } | null;
+  readonly columns: ColumnNames;
+  readonly preset: WalPreset;
+  /** More columns to send as headers: `column` or `column:header`. */
+  readonly headerColumns?: readonly string[];
+  readonly spec: PipelineSpec;
+  /** Where the first reading begins. The log has no rows from before its slot, so a table that has rows needs `now`. */
+  readonly start: "beginning" | "now" | Date;
+  /** A slot of its own by default. An existing slot is read on from where its former reader stopped. */
+  readonly slot?: string;
+  readonly publication?: string;
+  /** How long a settled position is withheld from the server; see `WalStream`. */
+  readonly confirmAfterMs?: number;
+}
+
+/** Long enough for a standby to receive the checkpoint before the slot moves. */
+export const CONFIRM_AFTER_MS = 5_000;

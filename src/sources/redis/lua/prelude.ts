@@ -1,4 +1,4 @@
-import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event-size.ts";
+import { HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event.ts";
 
 /** The heads that one script returns stay below this many bytes, plus one batch. */
 const SCAN_BYTES_MAX = 1024 * 1024;
