@@ -220,7 +220,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "crash poison never dead",
-    file: "relay/crash-poison.ts",
+    file: "relay/suspects.ts",
     find: "const CRASHES_MAX = 3;",
     replace: "const CRASHES_MAX = 1_000_000;",
     why: "an event that crashes the process does so forever",
@@ -320,7 +320,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "slow settle never halved",
-    file: "relay/settle-size.ts",
+    file: "relay/settle-parts.ts",
     find: "this.#rows = Math.max(1, Math.floor(Math.min(rows, this.#rows) / 2));",
     replace: "this.#rows = Math.max(rows, this.#rows);",
     why: "a write that always times out is repeated forever",
