@@ -246,6 +246,8 @@ export interface SettleResult {
    * it again, and tries to mark it at each review.
    */
   readonly unmarked?: ReadonlyMap<string, Unmarked>;
+  /** The first error of the source for a row that it refused to mark. */
+  readonly refusal?: string | undefined;
   /** The new dead letters, as far as the source knows them. */
   readonly dead?: readonly DeadLetterNote[];
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ErrorCode, RelayError } from "../core/errors.ts";
-import { isStatementError, translateError } from "./errors.ts";
+import { isRowError, isStatementError, translateError } from "./errors.ts";
 
 const context = { doing: "settling", table: "app.outbox", role: "relay", relaySchema: "outbox_relay" };
 
@@ -35,6 +35,15 @@ test("H1 a type that does not fit blames a column of the user's only where a tab
   }
   const noFunction = serverError("42883", "no function", { routine: "ParseFuncOrColumn" });
   assert.equal(translateError(noFunction, context).code, "DATABASE_REFUSED", "a function is the relay's choice");
+});
+
+test("H1 an error of a row is told from one of the statement, of the rights or of the server", () => {
+  const policy = { routine: "ExecWithCheckOptions" };
+  const ofRows = [serverError("P0001"), serverError("23514"), serverError("22P02"), serverError("42501", "no", policy)];
+  for (const error of ofRows) assert.ok(isRowError(error), JSON.stringify(error));
+  const literal = serverError("22P02", "invalid input value for enum", { position: "41" });
+  const others = [literal, serverError("42501"), serverError("42703"), serverError("57014"), socketError("ECONNRESET")];
+  for (const error of others) assert.ok(!isRowError(error), JSON.stringify(error));
 });
 
 test("an error during the commit never promises that nothing took effect", () => {

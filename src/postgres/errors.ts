@@ -67,6 +67,18 @@ export function isStatementError(error: unknown): boolean {
   return !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
 }
 
+/** States of errors that the content of a row causes: its data, a constraint, a trigger or a function that raises. */
+const ROW_STATES = /^(?:09|22|23|27|38|39|44|P0)/;
+
+/** True when a statement failed because of one of its rows: without that row it may succeed. */
+export function isRowError(error: unknown): boolean {
+  const state = sqlStateOf(error) ?? "";
+  // An error with a position in the statement is a fault of the statement, for whatever rows.
+  if (textField(error, "position") !== undefined) return false;
+  // The check of a policy fails with the state of a missing grant. The routine tells them apart in every language.
+  return ROW_STATES.test(state) || (state === "42501" && textField(error, "routine") === "ExecWithCheckOptions");
+}
+
 /** The server accepts no writes: it is a standby, or became one during the connection. */
 export function isDemoted(error: unknown): boolean {
   return sqlStateOf(error) === "25006";

@@ -1,5 +1,6 @@
+import { reasonOf } from "../core/errors.ts";
 import type { Unmarked } from "../core/hold.ts";
-import { isStatementError } from "./errors.ts";
+import { isRowError } from "./errors.ts";
 import type { EventTable } from "./event-table.ts";
 import type { HoldScope } from "./holds.ts";
 import { quoteArray, quoteLiteral } from "./identifiers.ts";
@@ -52,13 +53,56 @@ export const outlastedLocksSql = ({ tables }: Pick<HoldScope, "tables">): string
    where pipeline = $1 and lane = $2 and reason = ${quoteLiteral(REASONS.locked)}
      and first_failed_at < clock_timestamp() - interval '${LOCKED_MAX}'`;
 
-/** Marking can fail with an error too; the other holds are reviewed all the same. */
-export async function tryToMark(session: Session, text: string, values: readonly unknown[]): Promise<void> {
+/** With this many refused rows in one write the rest is not tried: those rows could probably not be marked either. */
+const REFUSED_MAX = 10;
+
+/** The rows that a write left out. */
+export interface LeftOut {
+  /** Rows that were refused, and the rest that was not tried any more. */
+  readonly ids: readonly string[];
+  /** The first error; null when all rows were written. */
+  readonly reason: string | null;
+}
+
+/**
+ * Writes rows in ever smaller halves, until each row that makes the statement fail is alone and left out. Errors that
+ * no single row causes are thrown.
+ */
+export async function writeApart(
+  session: Session,
+  ids: readonly string[],
+  write: (ids: readonly string[]) => Promise<void>,
+): Promise<LeftOut> {
+  const waiting = ids.length === 0 ? [] : [ids];
+  const refused: string[] = [];
+  let reason: string | null = null;
+  while (waiting.length > 0 && refused.length < REFUSED_MAX) {
+    const part = waiting.pop() ?? [];
+    const error = await errorOfRow(session, () => write(part));
+    if (error === null) continue;
+    reason ??= reasonOf(error);
+    const half = Math.floor(part.length / 2);
+    if (half === 0) refused.push(...part);
+    else waiting.push(part.slice(half), part.slice(0, half));
+  }
+  return { ids: [...refused, ...waiting.flat()], reason };
+}
+
+/** The error with which one of the rows made the work fail, of which then nothing took effect. */
+async function errorOfRow(session: Session, work: () => Promise<void>): Promise<unknown> {
   await session.rows("savepoint marking");
   try {
-    await session.rows(text, values);
+    await work();
+    await session.rows("release savepoint marking");
+    return null;
   } catch (error) {
-    if (!isStatementError(error)) throw error;
+    if (!isRowError(error)) throw error;
     await session.rows("rollback to savepoint marking");
+    return error;
   }
+}
+
+/** Deferred constraints and triggers fail at once, where a single row can be left out, and not at the commit. */
+export async function checkAtOnce(session: Session): Promise<void> {
+  await session.rows("set constraints all immediate");
 }

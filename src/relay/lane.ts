@@ -304,7 +304,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
 
   // SettlerListener
 
-  settled(settlement: Settlement, { dead = [], unmarked }: SettleResult): void {
+  settled(settlement: Settlement, { dead = [], refusal, unmarked }: SettleResult): void {
     this.#host.settled(this);
     if (settlement.delivered.length > 0) {
       this.#crashes = Math.max(0, this.#crashes - 1);
@@ -317,7 +317,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
       this.claims.finish(failure.id);
     }
     for (const id of settlement.releasedHolds) this.#host.passOver(this.holds.remove(id)?.key ?? null);
-    this.#unmarked.found(unmarked);
+    this.#unmarked.found(unmarked, refusal);
     // Events parked behind these holds can be read now, even if the last run found nothing.
     if (settlement.releasedHolds.length > 0) this.#host.expectEvents();
     this.#brake.watch();

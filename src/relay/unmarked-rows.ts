@@ -18,6 +18,8 @@ export class UnmarkedRows {
   readonly #holds: LaneHolds;
   readonly #host: Pick<LaneHost, "unmarked">;
   #refused: readonly string[] = [];
+  /** What the database said of the last row that it refused. */
+  #refusal: string | undefined;
 
   constructor(context: PipelineContext, lane: number, holds: LaneHolds, host: Pick<LaneHost, "unmarked">) {
     this.#context = context;
@@ -33,8 +35,9 @@ export class UnmarkedRows {
   }
 
   /** A settle could not mark these. */
-  found(unmarked: ReadonlyMap<string, Unmarked> | undefined): void {
+  found(unmarked: ReadonlyMap<string, Unmarked> | undefined, refusal?: string): void {
     if (unmarked === undefined || unmarked.size === 0) return;
+    this.#refusal = refusal;
     const rest = {
       dead: true,
       parks: false,
@@ -62,11 +65,11 @@ export class UnmarkedRows {
     const examples = this.#refused.slice(0, EXAMPLES).join(", ");
     const what = [
       `${count} delivered ${count === 1 ? "event" : "events"} of ${name} cannot be marked in the table:`,
-      "the update that marks them changes no row or is undone.",
-      "Usual causes: a trigger on UPDATE that returns NULL or resets the column, row-level security without an UPDATE policy for the relay's role.",
+      "the update that marks them fails, changes no row or is undone.",
+      "Usual causes: a trigger on UPDATE that raises an error, returns NULL or resets the column, a constraint, row-level security without an UPDATE policy for the relay's role.",
       this.areTooMany ? `Lane ${this.#lane} sends nothing new until they are marked.` : "Other events are delivered.",
-      // The ids come last, because the health shows only the beginning of a long text.
-      `Ids: ${examples}`,
+      // The ids and the database's words come last, where the health can cut them off.
+      `Ids: ${examples}${this.#refusal === undefined ? "" : `. The database: ${this.#refusal}`}`,
     ];
     return new RelayError("ROW_UNMARKED", what.join(" "));
   }

@@ -37,6 +37,12 @@ const WORLDS: readonly (readonly [what: string, begin: string, end: string])[] =
     ),
     NO_TRIGGER,
   ],
+  ["a trigger that raises an error", trigger("before", "raise exception 'no % today', new.aggregate_id;"), NO_TRIGGER],
+  [
+    "a constraint that the mark violates",
+    "alter table orders.outbox add constraint never check (published_at is null)",
+    "alter table orders.outbox drop constraint never",
+  ],
   [
     "row-level security that lets the role read and not update",
     "alter table orders.outbox enable row level security; create policy p on orders.outbox for select using (true)",
@@ -126,6 +132,33 @@ describe("rows that cannot be marked", { concurrency: 3 }, () => {
       await arrived(good);
       await until("the others are marked", async () => (await unmarked(scene)) === 3);
       assert.equal((await arrivedOnce(scene)).length, 5);
+    });
+  });
+
+  test("H1 a few rows whose update raises an error, at the commit too, are sent once and stop nobody else", async () => {
+    await withScene(server, [ORDERS], async (scene) => {
+      const { arrived, insert, relay, stage } = scene;
+      await stage.sql(`${trigger("before", "raise exception 'no %', new.aggregate_id;", "when (new.aggregate_id = 'bad')")};
+        create function orders.late() returns trigger language plpgsql as $f$ begin
+          if new.aggregate_id = 'late' then raise exception 'too late'; end if; return null; end $f$;
+        create constraint trigger late after update on orders.outbox deferrable initially deferred
+          for each row execute function orders.late()`);
+      await insertMany(scene, COUNT);
+      const bad = await insert(ORDERS, [{ key: "bad" }, { key: "late" }, { key: "bad" }]);
+      const live = await relay({ lanes: 1 });
+      await arrived(bad);
+      const { reason } = await stops(live);
+      assert.match(reason, /fails.* Ids: .*The database: (?:no bad|too late)/s);
+      await until("the others are marked", async () => (await unmarked(scene)) === 3);
+      await stage.sql("drop trigger late on orders.outbox");
+      await until("what may be marked is marked, beside what may not", async () => (await unmarked(scene)) === 2);
+      await live.stop();
+      const second = await relay({ lanes: 1 });
+      await stops(second);
+      await stage.sql(NO_TRIGGER);
+      await until("all rows are marked", async () => (await unmarked(scene)) === 0);
+      await second.waitFor("SourceRecovered");
+      assert.equal((await arrivedOnce(scene)).length, COUNT + 3);
     });
   });
 

@@ -1,12 +1,13 @@
 import type { Hold } from "../../core/hold.ts";
 import type { Grant } from "../../ports/queue-store.ts";
 import { readHolds } from "../../postgres/holds.ts";
-import { displayTable } from "../../postgres/identifiers.ts";
+import { displayTable, quoteArray } from "../../postgres/identifiers.ts";
 import { requireGrant, writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
+import type { Session } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
-import { outlastedLocksSql, tryToMark, unmarkedSql } from "../../postgres/unmarked.ts";
+import { checkAtOnce, outlastedLocksSql, unmarkedSql, writeApart } from "../../postgres/unmarked.ts";
 import { type TableShape, undelivered } from "./table-shape.ts";
 
 /** Each hold is one lookup by primary key. A join that scans the whole table would be cheap only by its estimate. */
@@ -30,7 +31,7 @@ export async function reviewHolds(
     await requireGrant(session, database, pipeline, grant);
     const scope = [pipeline, grant.lane];
     // Where nothing is ever marked, nothing can stay unmarked.
-    if (shape.markDelivered !== "") await tryToMark(session, markAgainSql(database.tables, shape), scope);
+    if (shape.markDelivered !== "") await markAgain(session, database.tables, shape, scope);
     if (shape.givenUp !== null) await session.rows(reviveHoldsSql(database.tables, shape), scope);
     await session.rows(dropVoidHoldsSql(database.tables, shape, grant.owner), scope);
     await session.rows(outlastedLocksSql(database), scope);
@@ -55,16 +56,36 @@ export const dropVoidHoldsSql = ({ holds }: RelayTables, shape: TableShape, owne
   where ${id} = h.event_id::${idType} and (${stays.join(" or ")}))`;
 };
 
+/** Marks delivered rows that could not be marked before. Rows that the database still refuses stay as they are. */
+async function markAgain(
+  session: Session,
+  tables: RelayTables,
+  shape: TableShape,
+  scope: readonly unknown[],
+): Promise<void> {
+  const rows = await session.rows(unmarkedIdsSql(tables, shape), scope);
+  if (rows.length === 0) return;
+  await checkAtOnce(session);
+  const ids = rows.map((row) => row[0] ?? "");
+  await writeApart(session, ids, async (part) => {
+    await session.rows(
+      `update ${shape.quotedName} t set ${shape.markDelivered}
+       where ${shape.id} = any(${quoteArray(part)}::${shape.idType}[]) and ${undelivered(shape)}`,
+    );
+  });
+}
+
+const MARKED_AGAIN_MAX = 1_000;
+
 /**
- * Marks delivered rows that could not be marked before. Dropping void holds afterwards shows which rows stayed marked.
- * Locked rows are skipped until the next review. Takes `$1` pipeline and `$2` lane.
+ * Delivered rows that could not be marked before, in another order each time, so that none waits behind rows that are
+ * always refused. Locked rows are skipped until the next review. Takes `$1` pipeline and `$2` lane.
  */
-const markAgainSql = ({ holds }: RelayTables, shape: TableShape): string => `
-update ${shape.quotedName} t set ${shape.markDelivered}
-where ${shape.id} in (
-  select ${shape.id} from ${holds} h join ${shape.quotedName} t on ${shape.id} = h.event_id::${shape.idType}
-  where h.pipeline = $1 and h.lane = $2 and ${unmarkedSql("h.")} is not null and ${undelivered(shape)}
-  for update of t skip locked)`;
+const unmarkedIdsSql = ({ holds }: RelayTables, shape: TableShape): string => `
+select ${shape.id}::text from ${holds} h join ${shape.quotedName} t on ${shape.id} = h.event_id::${shape.idType}
+where h.pipeline = $1 and h.lane = $2 and ${unmarkedSql("h.")} is not null and ${undelivered(shape)}
+order by pg_catalog.random() limit ${MARKED_AGAIN_MAX}
+for update of t skip locked`;
 
 const revived = ({ claims }: TableShape) => claims?.revived ?? "attempts = 0, next_at = clock_timestamp()";
 

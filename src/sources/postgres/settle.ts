@@ -1,14 +1,14 @@
 import { isRelayError, RelayError } from "../../core/errors.ts";
 import type { Unmarked } from "../../core/hold.ts";
-import type { Settlement, SettleResult } from "../../ports/queue-store.ts";
-import { sqlStateOf } from "../../postgres/errors.ts";
+import type { Failure, Settlement, SettleResult } from "../../ports/queue-store.ts";
+import { isRowError, sqlStateOf } from "../../postgres/errors.ts";
 import { deleteHolds, failureColumns, type HoldScope, writeFailures, writeSuspects } from "../../postgres/holds.ts";
 import { displayTable } from "../../postgres/identifiers.ts";
 import { fenced, requireGrant, writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row, Session } from "../../postgres/session.ts";
 import { statement, transaction } from "../../postgres/transaction.ts";
-import { holdUnmarked } from "../../postgres/unmarked.ts";
+import { checkAtOnce, holdUnmarked, writeApart } from "../../postgres/unmarked.ts";
 import { type LockedRows, markSql, SHARED_ID } from "./settle.sql.ts";
 import type { TableShape } from "./table-shape.ts";
 
@@ -54,6 +54,7 @@ export class TableSettler {
         const what = `Several rows of ${displayTable(this.#shape.name)} have the id ${shared}; only one of them was sent`;
         throw new RelayError("ID_NOT_UNIQUE", what, { cause: error });
       }
+      if (isRelayError(error) && isRowError(error.cause)) return await this.#settleApart(settlement);
       // One locked row must not keep all others unmarked.
       const isLocked = isRelayError(error, "DATABASE_BUSY") && sqlStateOf(error.cause) === LOCK_NOT_AVAILABLE;
       if (!isLocked || settlement.delivered.length === 0) throw error;
@@ -76,24 +77,61 @@ export class TableSettler {
   }
 
   async #inTransaction(settlement: Settlement, locked: LockedRows): Promise<SettleResult> {
-    const { failed, releasedHolds, suspects } = settlement;
     const mark = markSql(this.#database.tables, this.#pipeline, this.#shape, settlement, locked);
     return await transaction(this.#database.pool, this.#settings(), async (session) => {
       const [row] = await session.rows(mark);
       const marked = markedOf(row, this.#pipeline, settlement);
-      const scope = this.#scope(settlement);
-      await deleteHolds(session, scope, releasedHolds);
-      await writeSuspects(session, scope, suspects);
-      const { gone, dead } = await writeFailures(session, scope, this.#shape, failed);
-      await noteFailures(session, this.#shape, settlement);
-      const { missing, unmarked } = await this.#lookAgain(
-        session,
-        settlement,
-        marked,
-        locked === "skip" ? "locked" : "refused",
-      );
+      const { gone, dead } = await this.#writeHolds(session, settlement);
+      await noteFailures(session, this.#shape, settlement.failed);
+      const kind = locked === "skip" ? "locked" : "refused";
+      const { missing, unmarked } = await this.#lookAgain(session, settlement, marked, kind);
       return { missing: [...missing, ...gone], unmarked, dead };
     });
+  }
+
+  /** Settles where a row makes the statement fail: a trigger raises an error, or a constraint rejects the new values. */
+  async #settleApart(settlement: Settlement): Promise<SettleResult> {
+    const { sending: _, ...plain } = settlement;
+    const nothing = { delivered: [], failed: [], handedBack: [], releasedHolds: [], suspects: [] };
+    const missing: string[] = [];
+    return await transaction(this.#database.pool, this.#settings(), async (session) => {
+      await checkAtOnce(session);
+      const mark = async (part: Settlement) => {
+        const text = markSql(this.#database.tables, this.#pipeline, this.#shape, part, "skip");
+        return markedOf((await session.rows(text))[0], this.#pipeline, part).missing;
+      };
+      await mark({ ...settlement, ...nothing });
+      const { ids: refused, reason } = await writeApart(session, settlement.delivered, async (delivered) => {
+        missing.push(...(await mark({ ...plain, ...nothing, previousBatch: plain.batch, delivered })));
+      });
+      const { gone, dead } = await this.#writeHolds(session, settlement);
+      // The hold says the same; a row that cannot say it stays as it is.
+      await writeApart(
+        session,
+        settlement.failed.map(({ id }) => id),
+        (ids) =>
+          noteFailures(
+            session,
+            this.#shape,
+            settlement.failed.filter(({ id }) => ids.includes(id)),
+          ),
+      );
+      const scope = this.#scope(settlement);
+      const others = settlement.delivered.filter((id) => !refused.includes(id));
+      const unmarked = new Map([
+        ...(await holdUnmarked(session, scope, this.#shape, refused, "refused")),
+        ...(await holdUnmarked(session, scope, this.#shape, others, "locked")),
+      ]);
+      const vanished = [...missing, ...refused].filter((id) => !unmarked.has(id));
+      return { missing: [...vanished, ...gone], unmarked, dead, refusal: reason ?? undefined };
+    });
+  }
+
+  async #writeHolds(session: Session, settlement: Settlement) {
+    const scope = this.#scope(settlement);
+    await deleteHolds(session, scope, settlement.releasedHolds);
+    await writeSuspects(session, scope, settlement.suspects);
+    return await writeFailures(session, scope, this.#shape, settlement.failed);
   }
 
   /** Separates rows that are gone from rows that still exist unmarked. The latter are held. */
@@ -136,7 +174,7 @@ function markedOf(row: Row | undefined, pipeline: string, { grant, delivered }: 
 }
 
 /** Writes failures into the rows where they have columns for them. Last, because it can end the row's pending state. */
-async function noteFailures(session: Session, shape: TableShape, { failed }: Settlement): Promise<void> {
+async function noteFailures(session: Session, shape: TableShape, failed: readonly Failure[]): Promise<void> {
   if (failed.length === 0 || shape.markFailed === null) return;
   await session.rows(
     `update ${shape.quotedName} t set ${shape.markFailed}

@@ -50,23 +50,25 @@ for (const version of [15, 18] as const) {
         await fixture.admin.query(`create or replace function undo() returns trigger language plpgsql as $f$ begin
             if new.status <> 'DELIVERED' then return new; end if;
             if old.partition_key = 'a' then return null; end if;
+            if old.partition_key = 'c' then raise exception 'never'; end if;
             return old; end $f$;
           create trigger undo before update on ${fixture.table} for each row execute function undo()`);
-        await stage.write("a1 b1");
+        await stage.write("a1 b1 c1");
         const owner = await stage.own();
         await owner.read();
-        const { missing, unmarked } = await owner.settle({ delivered: stage.ids("a1 b1") });
-        assert.deepEqual([missing, [...(unmarked?.values() ?? [])]], [[], ["refused", "refused"]]);
+        const { missing, refusal, unmarked } = await owner.settle({ delivered: stage.ids("a1 b1 c1") });
+        assert.deepEqual([missing, [...(unmarked?.values() ?? [])]], [[], ["refused", "refused", "refused"]]);
+        assert.equal(refusal, "never");
         assert.deepEqual(
           (await review(owner)).map(({ unmarked }) => unmarked),
-          ["refused", "refused"],
+          ["refused", "refused", "refused"],
         );
         await owner.die();
         const successor = await stage.own();
         assert.equal(stage.show(await successor.read()), "");
         await fixture.admin.query(`drop trigger undo on ${fixture.table}`);
         assert.deepEqual(await review(successor), []);
-        assert.equal(await stage.delivered(), "a1 b1");
+        assert.equal(await stage.delivered(), "a1 b1 c1");
       }));
 
     test("B3 nothing is claimed before available_at, neither by a run nor as a head", () =>

@@ -1,10 +1,13 @@
+import { isRelayError } from "../../../core/errors.ts";
 import type { Failure, Settlement, SettleResult } from "../../../ports/queue-store.ts";
+import { isRowError } from "../../../postgres/errors.ts";
 import { deleteHolds, failureColumns, writeFailures, writeSuspects } from "../../../postgres/holds.ts";
 import { displayTable, quoteArray } from "../../../postgres/identifiers.ts";
 import { fenced, requireGrant, writeSettings } from "../../../postgres/lanes.ts";
+import type { Database } from "../../../postgres/pool.ts";
 import type { Row, Session } from "../../../postgres/session.ts";
 import { statement, transaction } from "../../../postgres/transaction.ts";
-import { holdUnmarked } from "../../../postgres/unmarked.ts";
+import { checkAtOnce, holdUnmarked, writeApart } from "../../../postgres/unmarked.ts";
 import { BY_ID_SETTINGS, type Queue } from "./claim.ts";
 import { oursCondition, type QueueScope } from "./openoutbox-table.ts";
 import { failSql, markSql } from "./settle.sql.ts";
@@ -14,11 +17,41 @@ import { failSql, markSql } from "./settle.sql.ts";
  * change nothing once the lane has a new owner. Failures follow in the same transaction, behind the fence's lock on the
  * lane's row.
  */
-export async function settle({ database, scope }: Queue, settlement: Settlement): Promise<SettleResult> {
-  const settings = {
-    ...writeSettings(database, "settling", displayTable(scope.shape.name)),
-    settings: BY_ID_SETTINGS,
-  };
+export async function settle(queue: Queue, settlement: Settlement): Promise<SettleResult> {
+  try {
+    return await settleTogether(queue, settlement);
+  } catch (error) {
+    if (!isRelayError(error) || !isRowError(error.cause)) throw error;
+    return await settleApart(queue, settlement);
+  }
+}
+
+function settingsOf(database: Database, scope: QueueScope) {
+  return { ...writeSettings(database, "settling", displayTable(scope.shape.name)), settings: BY_ID_SETTINGS };
+}
+
+/** Settles where a row makes the statement fail: a trigger raises an error, or a constraint rejects the new values. */
+async function settleApart({ database, scope }: Queue, settlement: Settlement): Promise<SettleResult> {
+  const { sending: _, ...plain } = settlement;
+  const nothing = { failed: [], handedBack: [], releasedHolds: [], suspects: [] };
+  return await transaction(database.pool, settingsOf(database, scope), async (session) => {
+    await checkAtOnce(session);
+    const mark = async (part: Settlement) => missingOf((await session.rows(markSql(scope, part)))[0], scope, part);
+    await mark({ ...settlement, delivered: [] });
+    const left: string[] = [];
+    const refused = await writeApart(session, settlement.delivered, async (delivered) => {
+      left.push(...(await mark({ ...plain, ...nothing, previousBatch: plain.batch, delivered })));
+    });
+    const { missing, unmarked } = await lookAgain(session, scope, settlement, [...left, ...refused.ids]);
+    const unsuspected = await suspect(session, scope, settlement);
+    const { gone, dead } = await fail(session, scope, settlement);
+    const refusal = refused.reason ?? undefined;
+    return { missing: [...missing, ...unsuspected, ...gone], unmarked, dead, refusal };
+  });
+}
+
+async function settleTogether({ database, scope }: Queue, settlement: Settlement): Promise<SettleResult> {
+  const settings = settingsOf(database, scope);
   const mark = markSql(scope, settlement);
   if (settlement.failed.length === 0 && settlement.suspects.length === 0) {
     const [row] = await statement(database.pool, settings, mark);
