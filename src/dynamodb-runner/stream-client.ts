@@ -1,24 +1,16 @@
 import type { DynamoDBStreamsClient } from "@aws-sdk/client-dynamodb-streams";
 import { RelayError } from "../core/errors.ts";
+import { optionalClient } from "../core/optional-client.ts";
 import type { DynamoDbLink } from "../dynamodb/dynamodb-link.ts";
 
-type Streams = typeof import("@aws-sdk/client-dynamodb-streams");
-
-const INSTALL = "npm install @aws-sdk/client-dynamodb-streams@3";
 const CONNECT_TIMEOUT_MS = 2_000;
 const REQUEST_TIMEOUT_MS = 5_000;
 
-let loading: Promise<Streams> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadStreams(): Promise<Streams> {
-  loading ??= import("@aws-sdk/client-dynamodb-streams").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the DynamoDB Streams client is missing, install it: ${INSTALL}.`, {
-      cause,
-    });
-  });
-  return loading;
-}
+export const loadStreams = optionalClient(
+  "the DynamoDB Streams client",
+  "@aws-sdk/client-dynamodb-streams@3",
+  () => import("@aws-sdk/client-dynamodb-streams"),
+);
 
 interface StreamServer {
   readonly region?: string;

@@ -1,10 +1,9 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { RelayError } from "../core/errors.ts";
+import { optionalClient } from "../core/optional-client.ts";
 import { translateError } from "./dynamodb-errors.ts";
 
 type Sdk = typeof import("@aws-sdk/client-dynamodb");
 
-const INSTALL = "npm install @aws-sdk/client-dynamodb@3";
 const CONNECT_TIMEOUT_MS = 2_000;
 /** DynamoDB answers within milliseconds, and the SDK makes three attempts. */
 const REQUEST_TIMEOUT_MS = 3_000;
@@ -57,14 +56,11 @@ export function dynamoDbLink(connection: DynamoDbConnection): DynamoDbLink {
   };
 }
 
-let loading: Promise<Sdk> | undefined;
-
-function load(): Promise<Sdk> {
-  loading ??= import("@aws-sdk/client-dynamodb").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the DynamoDB client is missing, install it: ${INSTALL}.`, { cause });
-  });
-  return loading;
-}
+const load = optionalClient(
+  "the DynamoDB client",
+  "@aws-sdk/client-dynamodb@3",
+  () => import("@aws-sdk/client-dynamodb"),
+);
 
 function settingsOf({ credentials, endpoint, region }: DynamoDbConnection) {
   const agent = { keepAlive: true, maxSockets: SOCKETS_MAX };

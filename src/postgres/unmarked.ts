@@ -57,7 +57,7 @@ export const outlastedLocksSql = ({ tables }: Pick<HoldScope, "tables">): string
 const REFUSED_MAX = 10;
 
 /** The rows that a write left out. */
-export interface LeftOut {
+interface LeftOut {
   /** Rows that were refused, and the rest that was not tried any more. */
   readonly ids: readonly string[];
   /** The first error; null when all rows were written. */

@@ -2,6 +2,7 @@ import type { DelayedError, Worker } from "bullmq";
 import type { Redis, RedisOptions } from "ioredis";
 import { backoffMs } from "../core/backoff.ts";
 import { RelayError } from "../core/errors.ts";
+import { optionalClient } from "../core/optional-client.ts";
 
 /** The clients of BullMQ and Redis. */
 export interface WorkerLibrary {
@@ -16,23 +17,17 @@ export type RedisPlace = string | ClientOptions;
 /** The worker relies on replies in the default form. */
 type ClientOptions = Omit<RedisOptions, "replyMapping">;
 
-const INSTALL = "npm install bullmq@6 ioredis@6";
 /** So that a worker is back soon after Redis is. */
 const RECONNECT_MS = { firstMs: 50, lastMs: 2_000 };
 const ANSWER_MS_MAX = 4_000;
 
-let loading: Promise<WorkerLibrary> | undefined;
-
-/** The clients are optional peer dependencies: without them the error says what to install. */
-export function loadWorkerLibrary(): Promise<WorkerLibrary> {
-  loading ??= Promise.all([import("bullmq"), import("ioredis")]).then(
-    ([{ DelayedError, Worker }, { Redis }]) => ({ DelayedError, Worker, Redis }),
-    (cause: unknown) => {
-      throw new RelayError("CONFIG_INVALID", `BullMQ or its client is missing, install them: ${INSTALL}.`, { cause });
-    },
-  );
-  return loading;
-}
+export const loadWorkerLibrary = optionalClient("BullMQ or its client", "bullmq@6 ioredis@6", () =>
+  Promise.all([import("bullmq"), import("ioredis")]).then(([{ DelayedError, Worker }, { Redis }]) => ({
+    DelayedError,
+    Worker,
+    Redis,
+  })),
+);
 
 /** Waits for Redis without a limit: BullMQ retries its commands itself. */
 export function connectQueue(library: WorkerLibrary, place: RedisPlace, over: AbortSignal): Redis {

@@ -1,6 +1,6 @@
 import type { BulkJobOptions, Job, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
-import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import { RedisLink } from "../../core/redis-link.ts";
 import type { BullmqSettings } from "./bullmq-config.ts";
 import type { jobOf } from "./bullmq-job.ts";
@@ -11,22 +11,12 @@ interface BullmqLibrary {
   readonly Redis: typeof Redis;
 }
 
-const INSTALL = "npm install bullmq@6 ioredis@6";
 /** Queues whose objects are kept; a relay with more topics makes some anew. */
 const QUEUES_MAX = 200;
 
-let loading: Promise<BullmqLibrary> | undefined;
-
-/** The clients are optional peer dependencies: without them the error says what to install. */
-export function loadBullmq(): Promise<BullmqLibrary> {
-  loading ??= Promise.all([import("bullmq"), import("ioredis")]).then(
-    ([{ Job, Queue }, { Redis }]) => ({ Job, Queue, Redis }),
-    (cause: unknown) => {
-      throw new RelayError("CONFIG_INVALID", `BullMQ or its client is missing, install them: ${INSTALL}.`, { cause });
-    },
-  );
-  return loading;
-}
+export const loadBullmq = optionalClient("BullMQ or its client", "bullmq@6 ioredis@6", () =>
+  Promise.all([import("bullmq"), import("ioredis")]).then(([{ Job, Queue }, { Redis }]) => ({ Job, Queue, Redis })),
+);
 
 /** Until version 6 a queue has the client itself. */
 interface QueueOfVersion5 {

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { Base, BaseOptions, Connection, SASLOptions } from "@platformatic/kafka";
 import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import type { BrokerAddress, KafkaSasl, KafkaSettings } from "./kafka-config.ts";
 
 /** The client library. */
@@ -21,26 +22,17 @@ export interface KafkaApi {
 
 /** Other minor versions have other faults, and this adapter leans on details of this one. */
 const CLIENT_LINE = "2.12";
-const INSTALL = `npm install @platformatic/kafka@${CLIENT_LINE}`;
+const PACKAGE = `@platformatic/kafka@${CLIENT_LINE}`;
 
-let loading: Promise<Kafka> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadKafka(): Promise<Kafka> {
-  loading ??= import("@platformatic/kafka").then(
-    (kafka) => checkClientVersion(kafka.clientSoftwareVersion, kafka),
-    (cause: unknown) => {
-      throw new RelayError("CONFIG_INVALID", `the Kafka client is missing, install it: ${INSTALL}.`, { cause });
-    },
-  );
-  return loading;
-}
+export const loadKafka = optionalClient("the Kafka client", PACKAGE, () =>
+  import("@platformatic/kafka").then((kafka) => checkClientVersion(kafka.clientSoftwareVersion, kafka)),
+);
 
 /** On an old Node, a package manager silently installs a version of the client that loses messages. */
 export function checkClientVersion<T>(version: string, kafka: T): T {
   if (version.startsWith(`${CLIENT_LINE}.`)) return kafka;
   const found = `version ${version} of the Kafka client is installed, but only ${CLIENT_LINE} is proved to work`;
-  throw new RelayError("CONFIG_INVALID", `${found}: ${INSTALL}.`);
+  throw new RelayError("CONFIG_INVALID", `${found}: npm install ${PACKAGE}.`);
 }
 
 /** Opens no connection yet: the first request does. */

@@ -1,22 +1,16 @@
 import { connect as dial } from "node:net";
 import type { Authenticator, ConnectionOptions, NatsConnection } from "@nats-io/transport-node";
-import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import type { NatsLogin, NatsServerAddress, NatsSettings } from "./nats-config.ts";
 
 /** The client library. */
 export type Nats = typeof import("@nats-io/transport-node");
 
-const INSTALL = "npm install @nats-io/transport-node@3";
-
-let loading: Promise<Nats> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadNats(): Promise<Nats> {
-  loading ??= import("@nats-io/transport-node").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the NATS client is missing, install it: ${INSTALL}.`, { cause });
-  });
-  return loading;
-}
+export const loadNats = optionalClient(
+  "the NATS client",
+  "@nats-io/transport-node@3",
+  () => import("@nats-io/transport-node"),
+);
 
 /** Connects to the first server that answers, starting at this index. */
 export async function connectAny(

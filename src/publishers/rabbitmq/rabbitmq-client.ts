@@ -1,22 +1,12 @@
 import type { Socket } from "node:net";
 import type { ChannelModel, ConfirmChannel } from "amqplib";
-import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import type { RabbitHost, RabbitSettings } from "./rabbitmq-config.ts";
 
 /** The client library. */
 export type Amqp = typeof import("amqplib");
 
-const INSTALL = "npm install amqplib@2";
-
-let loading: Promise<Amqp> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadAmqp(): Promise<Amqp> {
-  loading ??= import("amqplib").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the RabbitMQ client is missing, install it: ${INSTALL}.`, { cause });
-  });
-  return loading;
-}
+export const loadAmqp = optionalClient("the RabbitMQ client", "amqplib@2", () => import("amqplib"));
 
 /** A connection with one confirm channel. */
 export interface Wire {

@@ -1,21 +1,11 @@
-import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import { RedisLink } from "../../core/redis-link.ts";
 import type { RedisSettings } from "./redis-config.ts";
 import { type Argument, withSource } from "./redis-script.ts";
 
 type RedisClient = Pick<typeof import("ioredis"), "Redis">;
 
-const INSTALL = "npm install ioredis@6";
-
-let loading: Promise<RedisClient> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadRedis(): Promise<RedisClient> {
-  loading ??= import("ioredis").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the Redis client is missing, install it: ${INSTALL}.`, { cause });
-  });
-  return loading;
-}
+export const loadRedis = optionalClient("the Redis client", "ioredis@6", () => import("ioredis"));
 
 /** A connection to the Redis server. */
 export class StreamLink extends RedisLink {

@@ -1,22 +1,13 @@
 import type { SQSClient } from "@aws-sdk/client-sqs";
-import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import type { SqsSettings } from "./sqs-config.ts";
 
 /** The client library. */
 export type Sqs = typeof import("@aws-sdk/client-sqs");
 
-const INSTALL = "npm install @aws-sdk/client-sqs@3";
 const SOCKETS_MAX = 64;
 
-let loading: Promise<Sqs> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadSqs(): Promise<Sqs> {
-  loading ??= import("@aws-sdk/client-sqs").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the SQS client is missing, install it: ${INSTALL}.`, { cause });
-  });
-  return loading;
-}
+export const loadSqs = optionalClient("the SQS client", "@aws-sdk/client-sqs@3", () => import("@aws-sdk/client-sqs"));
 
 /** Creates a client; it connects with the first request. */
 export function openClient(sqs: Sqs, settings: SqsSettings): SQSClient {

@@ -1,22 +1,17 @@
 import type { KurrentDBClient } from "@kurrent/kurrentdb-client";
 import { RelayError } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import type { KurrentDbAddress } from "./kurrentdb-address.ts";
 import { isKnownKind, isTransient } from "./kurrentdb-errors.ts";
 
 /** The client's module; it is loaded only when needed. */
 export type KurrentDbModule = typeof import("@kurrent/kurrentdb-client");
 
-const INSTALL = "npm install @kurrent/kurrentdb-client@1";
-
-let loading: Promise<KurrentDbModule> | undefined;
-
-/** The client is an optional peer dependency: without it the error says what to install. */
-export function loadKurrentDb(): Promise<KurrentDbModule> {
-  loading ??= import("@kurrent/kurrentdb-client").catch((cause: unknown) => {
-    throw new RelayError("CONFIG_INVALID", `the KurrentDB client is missing, install it: ${INSTALL}.`, { cause });
-  });
-  return loading;
-}
+export const loadKurrentDb = optionalClient(
+  "the KurrentDB client",
+  "@kurrent/kurrentdb-client@1",
+  () => import("@kurrent/kurrentdb-client"),
+);
 
 /**
  * The web server inside KurrentDB accepts 100 calls per connection and queues further ones silently, and a subscription

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from "ioredis";
 import { type ErrorCode, isRelayError, RelayError, reasonOf } from "../../core/errors.ts";
+import { optionalClient } from "../../core/optional-client.ts";
 import { baseKey, type RedisSettings } from "./redis-config.ts";
 import type { Script } from "./redis-script.ts";
 
@@ -7,16 +8,7 @@ import type { Script } from "./redis-script.ts";
 export type Argument = string | number | Buffer;
 type Client = Redis | Cluster;
 
-const INSTALL = "npm install ioredis@6";
-
-/** The client is an optional peer dependency: without it the error contains the install command. */
-export async function loadRedis() {
-  try {
-    return await import("ioredis");
-  } catch (cause) {
-    throw new RelayError("CONFIG_INVALID", `the Redis client is missing, install it: ${INSTALL}.`, { cause });
-  }
-}
+export const loadRedis = optionalClient("the Redis client", "ioredis@6", () => import("ioredis"));
 
 /**
  * Three connections: the heartbeat must not wait behind work, and a settle must not wait behind a page of events. The
