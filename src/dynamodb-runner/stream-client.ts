@@ -6,7 +6,7 @@ import type { DynamoDbLink } from "../dynamodb/dynamodb-link.ts";
 const CONNECT_TIMEOUT_MS = 2_000;
 const REQUEST_TIMEOUT_MS = 5_000;
 
-export const loadStreams = optionalClient(
+export const loadStreams: () => Promise<typeof import("@aws-sdk/client-dynamodb-streams")> = optionalClient(
   "the DynamoDB Streams client",
   "@aws-sdk/client-dynamodb-streams@3",
   () => import("@aws-sdk/client-dynamodb-streams"),

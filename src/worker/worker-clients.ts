@@ -21,12 +21,15 @@ type ClientOptions = Omit<RedisOptions, "replyMapping">;
 const RECONNECT_MS = { firstMs: 50, lastMs: 2_000 };
 const ANSWER_MS_MAX = 4_000;
 
-export const loadWorkerLibrary = optionalClient("BullMQ or its client", "bullmq@6 ioredis@6", () =>
-  Promise.all([import("bullmq"), import("ioredis")]).then(([{ DelayedError, Worker }, { Redis }]) => ({
-    DelayedError,
-    Worker,
-    Redis,
-  })),
+export const loadWorkerLibrary: () => Promise<WorkerLibrary> = optionalClient(
+  "BullMQ or its client",
+  "bullmq@6 ioredis@6",
+  () =>
+    Promise.all([import("bullmq"), import("ioredis")]).then(([{ DelayedError, Worker }, { Redis }]) => ({
+      DelayedError,
+      Worker,
+      Redis,
+    })),
 );
 
 /** Waits for Redis without a limit: BullMQ retries its commands itself. */

@@ -14,8 +14,11 @@ interface BullmqLibrary {
 /** Queues whose objects are kept; a relay with more topics makes some anew. */
 const QUEUES_MAX = 200;
 
-export const loadBullmq = optionalClient("BullMQ or its client", "bullmq@6 ioredis@6", () =>
-  Promise.all([import("bullmq"), import("ioredis")]).then(([{ Job, Queue }, { Redis }]) => ({ Job, Queue, Redis })),
+export const loadBullmq: () => Promise<BullmqLibrary> = optionalClient(
+  "BullMQ or its client",
+  "bullmq@6 ioredis@6",
+  () =>
+    Promise.all([import("bullmq"), import("ioredis")]).then(([{ Job, Queue }, { Redis }]) => ({ Job, Queue, Redis })),
 );
 
 /** Until version 6 a queue has the client itself. */

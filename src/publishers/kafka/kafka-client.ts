@@ -24,7 +24,7 @@ export interface KafkaApi {
 const CLIENT_LINE = "2.12";
 const PACKAGE = `@platformatic/kafka@${CLIENT_LINE}`;
 
-export const loadKafka = optionalClient("the Kafka client", PACKAGE, () =>
+export const loadKafka: () => Promise<Kafka> = optionalClient("the Kafka client", PACKAGE, () =>
   import("@platformatic/kafka").then((kafka) => checkClientVersion(kafka.clientSoftwareVersion, kafka)),
 );
 

@@ -6,7 +6,7 @@ import type { NatsLogin, NatsServerAddress, NatsSettings } from "./nats-config.t
 /** The client library. */
 export type Nats = typeof import("@nats-io/transport-node");
 
-export const loadNats = optionalClient(
+export const loadNats: () => Promise<Nats> = optionalClient(
   "the NATS client",
   "@nats-io/transport-node@3",
   () => import("@nats-io/transport-node"),

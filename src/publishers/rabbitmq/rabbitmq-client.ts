@@ -6,7 +6,11 @@ import type { RabbitHost, RabbitSettings } from "./rabbitmq-config.ts";
 /** The client library. */
 export type Amqp = typeof import("amqplib");
 
-export const loadAmqp = optionalClient("the RabbitMQ client", "amqplib@2", () => import("amqplib"));
+export const loadAmqp: () => Promise<Amqp> = optionalClient(
+  "the RabbitMQ client",
+  "amqplib@2",
+  () => import("amqplib"),
+);
 
 /** A connection with one confirm channel. */
 export interface Wire {

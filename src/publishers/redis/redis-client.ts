@@ -5,7 +5,11 @@ import { type Argument, withSource } from "./redis-script.ts";
 
 type RedisClient = Pick<typeof import("ioredis"), "Redis">;
 
-export const loadRedis = optionalClient("the Redis client", "ioredis@6", () => import("ioredis"));
+export const loadRedis: () => Promise<RedisClient> = optionalClient(
+  "the Redis client",
+  "ioredis@6",
+  () => import("ioredis"),
+);
 
 /** A connection to the Redis server. */
 export class StreamLink extends RedisLink {

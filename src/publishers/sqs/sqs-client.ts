@@ -7,7 +7,11 @@ export type Sqs = typeof import("@aws-sdk/client-sqs");
 
 const SOCKETS_MAX = 64;
 
-export const loadSqs = optionalClient("the SQS client", "@aws-sdk/client-sqs@3", () => import("@aws-sdk/client-sqs"));
+export const loadSqs: () => Promise<Sqs> = optionalClient(
+  "the SQS client",
+  "@aws-sdk/client-sqs@3",
+  () => import("@aws-sdk/client-sqs"),
+);
 
 /** Creates a client; it connects with the first request. */
 export function openClient(sqs: Sqs, settings: SqsSettings): SQSClient {

@@ -7,7 +7,7 @@ import { isKnownKind, isTransient } from "./kurrentdb-errors.ts";
 /** The client's module; it is loaded only when needed. */
 export type KurrentDbModule = typeof import("@kurrent/kurrentdb-client");
 
-export const loadKurrentDb = optionalClient(
+export const loadKurrentDb: () => Promise<KurrentDbModule> = optionalClient(
   "the KurrentDB client",
   "@kurrent/kurrentdb-client@1",
   () => import("@kurrent/kurrentdb-client"),
