@@ -8,11 +8,7 @@ import type { Script } from "./redis-script.ts";
 export type Argument = string | number | Buffer;
 type Client = Redis | Cluster;
 
-export const loadRedis: () => Promise<typeof import("ioredis")> = optionalClient(
-  "the Redis client",
-  "ioredis@6",
-  () => import("ioredis"),
-);
+export const loadRedis = optionalClient("the Redis client", "ioredis@6", () => import("ioredis"));
 
 /**
  * Three connections: the heartbeat must not wait behind work, and a settle must not wait behind a page of events. The
