@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { run } from "node:test";
+import { inspect } from "node:util";
 import { GroupResults, type ResultOptions, type TestEvent } from "./file-result.ts";
 
 const ENTRY = resolve(import.meta.dirname, "group.ts");
@@ -8,6 +9,8 @@ const ENTRY = resolve(import.meta.dirname, "group.ts");
 const TEST_TIMEOUT_MS = 480_000;
 /** A process that stays after its last test has left something open. Exiting by force would hide that. */
 const LEAK_TIMEOUT_MS = 30_000;
+/** After the process has ended, its last events may still be on their way. */
+const REPORT_TIMEOUT_MS = 10_000;
 /** Behind the timeout of each test, for what no timer inside the process can end, such as an endless loop. */
 const SILENCE_TIMEOUT_MS = 900_000;
 const OUTPUT_CHARS_MAX = 20_000;
@@ -18,6 +21,7 @@ export class Group {
   readonly results: GroupResults;
   readonly #startedMs = performance.now();
   #lastSignMs = performance.now();
+  #lastAliveMs = performance.now();
   #output = "";
 
   constructor(files: readonly string[], options: ResultOptions) {
@@ -48,7 +52,7 @@ export class Group {
       const reason = this.#stuckReason();
       if (reason === undefined) return;
       clearInterval(watch);
-      this.results.failProcess("the process does not exit", reason);
+      this.results.failProcess("the process does not end as it should", reason);
       killChild(this.files[0] ?? ENTRY);
       abort.abort();
     }, 1_000);
@@ -88,14 +92,22 @@ export class Group {
   #failCrash(event: TestEvent): void {
     if ([...this.results.files.values()].some(({ failures }) => failures.length > 0)) return;
     const error = event.details?.error as (Error & { exitCode?: number; signal?: string }) | undefined;
+    const isHook = error?.signal === undefined && error?.exitCode === undefined;
     const end = error?.signal ? `by ${error.signal}` : `with exit code ${error?.exitCode}`;
-    this.results.failProcess("the process crashed", `the test process ended ${end}`);
+    this.results.failProcess(
+      isHook ? "a hook of the file failed" : "the process crashed",
+      isHook ? inspect(error?.cause ?? error) : `the test process ended ${end}`,
+    );
   }
 
   #stuckReason(): string | undefined {
     const silentMs = performance.now() - this.#lastSignMs;
     if (this.results.haveAllEnded && silentMs > LEAK_TIMEOUT_MS) {
       return `all tests of ${this.files.join(", ")} have ended, but a server, socket, timer or child process is left open`;
+    }
+    if (childrenFor(this.files[0] ?? ENTRY).length > 0) this.#lastAliveMs = performance.now();
+    else if (Math.min(silentMs, performance.now() - this.#lastAliveMs) > REPORT_TIMEOUT_MS) {
+      return `it ended without a report of ${this.files.join(", ")}; a hook may have failed`;
     }
     if (silentMs > SILENCE_TIMEOUT_MS) return `no sign of life for ${SILENCE_TIMEOUT_MS / 1000} s`;
     return undefined;
@@ -104,13 +116,26 @@ export class Group {
 
 /** By hand, because the abort signal sends only a SIGTERM, which a test may have a handler for. */
 function killChild(file: string): void {
-  const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
-  for (const pid of children.filter((child) => child !== "")) {
+  for (const pid of childrenFor(file)) {
     try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-      if (words.includes(ENTRY) && words.includes(file)) process.kill(Number(pid), "SIGKILL");
+      process.kill(pid, "SIGKILL");
     } catch {
       // it has ended in the meantime
     }
+  }
+}
+
+/** The processes of this one that run the file. */
+function childrenFor(file: string): readonly number[] {
+  const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
+  return children.map(Number).filter((pid) => pid > 0 && isRunning(pid, file));
+}
+
+function isRunning(pid: number, file: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return words.includes(ENTRY) && words.includes(file);
+  } catch {
+    return false; // it has ended in the meantime
   }
 }
