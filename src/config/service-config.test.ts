@@ -74,6 +74,40 @@ test("H1 several hosts of the database are named in the address or in PGHOST; a 
   );
 });
 
+test("H1 PGPORT has one port for all hosts of PGHOST or one for each, and PGTARGETSESSIONATTRS chooses among them, as in libpq", () => {
+  const { DATABASE_URL: _, ...rest } = BASE;
+  const several = { ...rest, PGHOST: "one,two", PGDATABASE: "d" };
+  const hostsOf = (env: Environment) => configFromEnvironment({ ...several, ...env }).database.hosts;
+  const same = { port: 6_000 };
+  assert.deepEqual(hostsOf({ PGPORT: "6000" }), [
+    { host: "one", ...same },
+    { host: "two", ...same },
+  ]);
+  assert.deepEqual(hostsOf({ PGPORT: "6000,6001" }), [
+    { host: "one", ...same },
+    { host: "two", port: 6_001 },
+  ]);
+  assert.deepEqual(hostsOf({ PGPORT: ",6000" }), [
+    { host: "one", port: 5_432 },
+    { host: "two", ...same },
+  ]);
+  assert.match(problemsOf({ ...several, PGPORT: "1,2,3" }), /PGPORT has 3 ports and PGHOST 2 hosts: write one port/);
+  assert.match(problemsOf({ ...several, PGPORT: "1,x" }), /PGPORT is "1,x": write a whole number from 1 to 65535/);
+  const targetOf = (env: Environment) => {
+    const { hosts, targetSession } = configFromEnvironment({ ...rest, PGTARGETSESSIONATTRS: "any", ...env }).database;
+    return [targetSession, hosts?.map(({ host }) => host).join()];
+  };
+  assert.deepEqual(targetOf({ PGHOST: "one,two" }), ["any", "one,two"]);
+  assert.deepEqual(targetOf({ PGHOST: "one" }), ["any", "one"]);
+  assert.deepEqual(targetOf({ DATABASE_URL: "postgres://me@one,two/shop" }), ["any", "one,two"]);
+  const primary = "postgres://me@one,two/shop?target_session_attrs=primary";
+  assert.deepEqual(targetOf({ DATABASE_URL: primary }), ["primary", "one,two"], "the address wins");
+  assert.match(
+    problemsOf({ ...several, PGTARGETSESSIONATTRS: "standby" }),
+    /^PGTARGETSESSIONATTRS is "standby": write any/,
+  );
+});
+
 test("A20 TLS modes of Postgres mean the same as in every other client, in the address as in PGSSLMODE", () => {
   const sslOf = (env: Environment) => configFromEnvironment({ ...BASE, ...env }).database.ssl;
   assert.equal(sslOf({}), undefined);

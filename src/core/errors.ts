@@ -13,7 +13,7 @@ export const ERROR_CATALOGUE = catalogue({
   FENCED: { retryable: false, fix: "Nothing to do: another instance owns this lane now and continues with it." },
   LEASE_LOST: {
     retryable: true,
-    fix: "Nothing to do: the relay joins again. If it repeats, raise `leaseMs` or give the process more CPU.",
+    fix: "Nothing to do: the relay joins again. If it repeats, raise `INSTANCE_LEASE` (in code: `leaseMs`) or give the process more CPU.",
   },
   DATABASE_UNREACHABLE: {
     retryable: true,
@@ -21,7 +21,7 @@ export const ERROR_CATALOGUE = catalogue({
   },
   DATABASE_BUSY: {
     retryable: true,
-    fix: "Nothing to do: the relay retries with fewer rows at a time. If it repeats, look for slow triggers and long locks on the outbox table; a larger `LEASE_TIMEOUT` gives each statement more time.",
+    fix: "Nothing to do: the relay retries with fewer rows at a time. If it repeats, look for slow triggers and long locks on the outbox table; a larger `INSTANCE_LEASE` gives each statement more time.",
   },
   DATABASE_REFUSED: {
     retryable: true,

@@ -8,9 +8,8 @@ export interface DatabaseHost {
 }
 
 /** `any`: the first that responds. Otherwise the first that is not a standby. */
-export type TargetSession = "any" | "read-write" | "primary";
-
-const TARGETS: readonly string[] = ["any", "read-write", "primary"] satisfies readonly TargetSession[];
+export const TARGET_SESSIONS = ["any", "read-write", "primary"] as const;
+export type TargetSession = (typeof TARGET_SESSIONS)[number];
 
 /** A connection string with several hosts, taken apart. */
 export interface SplitAddress {
@@ -21,24 +20,29 @@ export interface SplitAddress {
 }
 
 /**
- * Splits `postgres://user@one:5432,two/db?target_session_attrs=read-write`; null for an address with one host. Without
- * the attribute it requires a server that accepts writes, because the relay writes. Throws CONFIG_INVALID.
+ * Splits `postgres://user@one:5432,two/db?target_session_attrs=read-write`; null for an address with one host and
+ * no such requirement. An attribute in the address wins over `wanted`. Without either it requires a server that accepts
+ * writes, because the relay writes. Throws CONFIG_INVALID.
  */
-export function splitHosts(url: string): SplitAddress | null {
+export function splitHosts(url: string, wanted?: TargetSession): SplitAddress | null {
   const match = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/is.exec(url);
   if (match === null) return null;
   const [, front = "", list = "", rest = ""] = match;
   const written = /([?&])target_session_attrs=([^&#]*)(&?)/i.exec(rest);
-  const target = (written?.[2] ?? "read-write").toLowerCase();
-  if (!TARGETS.includes(target)) {
+  const target = (written?.[2] ?? wanted ?? "read-write").toLowerCase();
+  if (!isTarget(target)) {
     const what = `The database address has target_session_attrs=${target}; the relay accepts`;
-    throw new RelayError("CONFIG_INVALID", `${what} ${TARGETS.join(", ")}`);
+    throw new RelayError("CONFIG_INVALID", `${what} ${TARGET_SESSIONS.join(", ")}`);
   }
-  if (!list.includes(",") && written === null) return null;
+  if (!list.includes(",") && written === null && wanted === undefined) return null;
   const [plain = rest] =
     written === null ? [rest] : [rest.replace(written[0], written[3] === "" ? "" : (written[1] ?? ""))];
   const hosts = list.split(",").map(hostOf);
-  return { url: `${front}${list.split(",")[0]}${plain}`, hosts, target: target as TargetSession };
+  return { url: `${front}${list.split(",")[0]}${plain}`, hosts, target };
+}
+
+function isTarget(text: string): text is TargetSession {
+  return (TARGET_SESSIONS as readonly string[]).includes(text);
 }
 
 function hostOf(text: string): DatabaseHost {

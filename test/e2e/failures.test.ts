@@ -3,6 +3,8 @@ import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import type { OnExhausted } from "../../src/core/hold.ts";
 import { delayAfter, exponential, RETRY_PRESETS } from "../../src/core/retry-policy.ts";
+import { discardDeadLetters } from "../../src/operations/dead-letters/dead-letter-discard.ts";
+import { openDatabase } from "../../src/postgres/pool.ts";
 import { assertWithin } from "../servers/pace.ts";
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { until } from "../servers/until.ts";
@@ -172,6 +174,23 @@ describe("a head that is exhausted", { concurrency: 3 }, () => {
       assert.equal((await sink.arrivals()).length, 1);
       await replay(stage.sql, ids[0]!);
       assert.deepEqual((await arrived(ids)).slice(1), ids);
+    });
+  });
+
+  test("F2 H1: after a discard its followers go on within seconds, however rare the regular review of holds is", async () => {
+    await withScene(server, [ORDERS], async ({ arrived, insert, relay, sink, stage }) => {
+      await sink.order({ kind: "reject", key: "k" });
+      const live = await relay({ routes: toSink("park"), timing: { reviewMs: 3_600_000 } });
+      const [dead] = await insert(ORDERS, [{ key: "k" }]);
+      await live.waitFor("IntentDeadLettered", ({ recordId }) => recordId === dead);
+      const [follower] = await insert(ORDERS, [{ key: "k" }]);
+      await sink.clearFaults();
+      const database = openDatabase({ url: stage.relayUrl });
+      await using _ = { [Symbol.asyncDispose]: () => database.close() };
+      const author = { by: "me", reason: "sent by hand" };
+      const { done } = await discardDeadLetters({ database, columns: {} }, { choice: { ids: [dead!] }, author });
+      assert.equal(done, 1);
+      await arrived([follower!], 30_000);
     });
   });
 

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { freePort } from "../servers/free-port.ts";
 import { openOutboxTableSql } from "../servers/openoutbox-table.ts";
 import { until } from "../servers/until.ts";
+import { told } from "./log-stage.ts";
 import { type ServiceProcess, startService } from "./service-process.ts";
 import { serverOfFile, stagesOn } from "./service-stage.ts";
 
@@ -63,4 +64,31 @@ test("H1 A15 256 MB suffice for rows that are wide in any column, in tables of s
   service.kill("SIGTERM");
   assert.equal((await service.ended).code, 0);
   assert.ok(peak < MEMORY_MB_MAX, `${peak} MB`);
+});
+
+test("H1 D9 from the write-ahead log 256 MB suffice for rows within the limits; a much larger one is a dead letter", async () => {
+  await using stage = await openStage();
+  await stage.sql(`create schema shop; create table shop.log (id uuid primary key default gen_random_uuid(),
+    event_type text, aggregate_id text, payload text)`);
+  const write = (megabytes: number) =>
+    stage.sql(
+      "insert into shop.log (event_type, aggregate_id, payload) values ('t', $1::text, repeat('x', $1::text::int << 20))",
+      [String(megabytes)],
+    );
+  const env = { DATABASE_URL: stage.url, OUTBOX_WAL: "shop.log", OUTBOX_DESTINATION: "discard:", LOG_START: "now" };
+  await told(["migrate", "up"], env);
+  await using service = startService(["run"], { ...env, PORT: String(await freePort()) });
+  await service.becomes("healthy");
+  const counted = async (metric: string) =>
+    Number(new RegExp(`^${metric}(?:\\{.*\\})? (\\d+)$`, "m").exec((await service.get("/metrics")).body)?.[1] ?? 0);
+  const delivered = (count: number) =>
+    until(`${count} are delivered`, async () => (await counted("outbox_relay_events_published_total")) === count);
+  for (let n = 1; n <= 4; n += 1) await write(15);
+  await delivered(4);
+  const peak = await peakMb(service);
+  assert.ok(peak < MEMORY_MB_MAX, `${peak} MB`);
+  await write(64);
+  await until("it is a dead letter", async () => (await counted("outbox_relay_failed_events")) === 1);
+  await write(1);
+  await delivered(5);
 });

@@ -1,7 +1,8 @@
+import { TARGET_SESSIONS } from "../../postgres/hosts.ts";
 import { DEFAULT_RELAY_SCHEMA } from "../../postgres/relay-tables.ts";
 import { postgresAddress } from "../reading/dotnet-connection.ts";
 import { setting } from "./setting.ts";
-import { decimal, duration, flag, matching, oneOf, pairs, text, wholeNumber } from "./value-types.ts";
+import { decimal, duration, flag, matching, oneOf, pairs, ports, text, wholeNumber } from "./value-types.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
@@ -25,7 +26,16 @@ export const databaseSettings = {
     text().optional(),
     "Database host, or several separated by commas; alternative to DATABASE_URL",
   ),
-  PGPORT: setting("database.port", wholeNumber(1, 65_535).optional(), "Database port"),
+  PGPORT: setting(
+    "database.port",
+    ports().optional(),
+    "Database port; with several hosts one for all of them, or one for each, separated by commas",
+  ),
+  PGTARGETSESSIONATTRS: setting(
+    "database.targetSession",
+    oneOf(TARGET_SESSIONS).optional(),
+    "Which of several hosts the relay uses: read-write or primary the first that accepts writes (the default), any the first that answers",
+  ),
   PGDATABASE: setting("database.name", text().optional(), "Database name"),
   PGUSER: setting("database.user", text().optional(), "Database role of the relay"),
   PGPASSWORD: setting("database.password", text().optional(), "Password of PGUSER", { secret: true }),

@@ -79,6 +79,22 @@ export const wholeNumber = (min: number, max: number) =>
     throw new Error(`write a whole number from ${min} to ${max}`);
   });
 
+/** A port, or as in libpq several separated by commas, of which an empty one stands for the usual port. */
+export const ports = () =>
+  fromText(
+    {
+      form: "number",
+      json: { anyOf: [{ type: "integer", minimum: 1, maximum: 65_535 }, { type: "string" }] },
+    },
+    (written): number | string => {
+      const isPort = (port: string) => /^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535;
+      if (isPort(written)) return Number(written);
+      const isList = written.includes(",");
+      if (isList && written.split(",").every((port) => port === "" || isPort(port))) return written;
+      throw new Error("write a whole number from 1 to 65535, or one for each host, separated by commas");
+    },
+  );
+
 /** A decimal number within bounds. */
 export const decimal = (min: number, max: number) =>
   fromText({ form: "number", json: orVariable({ type: "number", minimum: min, maximum: max }) }, (written) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { reasonOf } from "../../core/errors.ts";
-import { type SplitAddress, splitHosts } from "../../postgres/hosts.ts";
+import { type SplitAddress, splitHosts, type TargetSession } from "../../postgres/hosts.ts";
 import type { DatabaseOptions } from "../../postgres/pool.ts";
 import type { Settings } from "../settings/settings.ts";
 
@@ -10,11 +10,14 @@ type Tls = NonNullable<DatabaseOptions["ssl"]>;
 const MODES = ["disable", "require", "verify-ca", "verify-full", "no-verify"] as const;
 type Mode = (typeof MODES)[number];
 
+/** PostgreSQL's own, for an empty item of PGPORT. */
+const USUAL_PORT = 5_432;
+
 const NO_USER = "PGPASSWORD or DATABASE_URL has a password but no user: set PGUSER, or write user:password@";
 
 /** The connection to the database. Adds to `problems` what is wrong. */
 export function databaseConfig(settings: Settings, problems: string[]): DatabaseOptions {
-  const { DATABASE_URL, PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD, DATABASE_SCHEMA, SERVICE_NAME } = settings;
+  const { DATABASE_URL, PGHOST, PGDATABASE, PGUSER, PGPASSWORD, DATABASE_SCHEMA, SERVICE_NAME } = settings;
   const own = { relaySchema: DATABASE_SCHEMA, applicationName: SERVICE_NAME };
   if (DATABASE_URL === undefined) {
     if (PGHOST === undefined && PGDATABASE === undefined) {
@@ -27,16 +30,14 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
     if (PGPASSWORD !== undefined && PGUSER === undefined) problems.push(NO_USER);
     return defined({
       ...own,
-      host: PGHOST?.split(",")[0],
-      hosts: PGHOST?.includes(",") ? PGHOST.split(",").map((host) => defined({ host, port: PGPORT })) : undefined,
-      port: PGPORT,
+      ...serversOf(settings, problems),
       database: PGDATABASE,
       user: PGUSER,
       password: PGPASSWORD,
       ssl: tlsOf(settings.PGSSLMODE, settings.PGSSLROOTCERT, problems),
     });
   }
-  const several = hostsOf(DATABASE_URL, problems);
+  const several = hostsOf(DATABASE_URL, settings.PGTARGETSESSIONATTRS, problems);
   const address = addressOf(several?.url ?? DATABASE_URL);
   if (address === null) {
     const hint = "encode special characters in the password, such as %40 for @";
@@ -53,10 +54,29 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
   return defined({ ...own, url: address.href, hosts: several?.hosts, targetSession: several?.target, ssl });
 }
 
+/** The servers that the PG variables name, as libpq reads them: one port for all hosts, or one for each. */
+function serversOf({ PGHOST, PGPORT, PGTARGETSESSIONATTRS }: Settings, problems: string[]): Partial<DatabaseOptions> {
+  const names = (PGHOST ?? "localhost").split(",");
+  const ports = typeof PGPORT === "string" ? PGPORT.split(",").map((port) => Number(port || USUAL_PORT)) : [PGPORT];
+  if (ports.length > 1 && ports.length !== names.length) {
+    problems.push(
+      `PGPORT has ${ports.length} ports and PGHOST ${names.length} hosts: write one port for all hosts, or one for each`,
+    );
+  }
+  const isOne = names.length === 1 && PGTARGETSESSIONATTRS === undefined;
+  const hosts = names.map((host, place) => defined({ host, port: ports[ports.length === 1 ? 0 : place] }));
+  return defined({
+    host: PGHOST === undefined ? undefined : names[0],
+    hosts: isOne ? undefined : hosts,
+    port: ports[0],
+    targetSession: PGTARGETSESSIONATTRS,
+  });
+}
+
 /** Null for an address with a single host. */
-function hostsOf(url: string, problems: string[]): SplitAddress | null {
+function hostsOf(url: string, wanted: TargetSession | undefined, problems: string[]): SplitAddress | null {
   try {
-    return splitHosts(url);
+    return splitHosts(url, wanted);
   } catch (error) {
     problems.push(`DATABASE_URL is invalid: ${reasonOf(error).replace(/ \[[A-Z_]+\].*$/, "")}`);
     return null;

@@ -2,12 +2,12 @@ import { reasonOf } from "../../../core/errors.ts";
 import type { Headers } from "../../../core/event.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { readHeaders } from "../headers.ts";
-import type { EventLimits } from "./row-reader.ts";
+import { type EventLimits, KEPT_BYTES_MAX } from "./row-reader.ts";
 
 const NEW_LINE = 10;
 /** Everything but the payload; a longer first line is not a head. */
 const HEAD_BYTES_MAX = 256 * 1024;
-const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Reads an event from a message of the log: one line of JSON with `id`, `type`, `key`, `headers`, `correlationId` and
@@ -18,8 +18,11 @@ export function readMessageEvent(content: Buffer, place: string, limits: EventLi
   try {
     if (end < 0) throw new SyntaxError("it has no line break after its head");
     const head = headOf(content.toString("utf8", 0, end), limits);
-    const payload = Buffer.from(content.subarray(end + 1));
-    return { ...head, lane: 0, payload, failures: 0, fault: sizeFault(head.id, payload, limits) };
+    const bytes = content.length - end - 1;
+    const fault = sizeFault(head.id, bytes, limits);
+    const isLeftOut = fault !== null && bytes > KEPT_BYTES_MAX;
+    const payload = isLeftOut ? NO_BYTES : Buffer.from(content.subarray(end + 1));
+    return { ...head, lane: 0, payload, failures: 0, fault };
   } catch (error) {
     const reason = `The message at ${place} is not an event: ${reasonOf(error, 300)}. Expected a line of JSON with id and type, then the payload`;
     return {
@@ -37,9 +40,10 @@ export function readMessageEvent(content: Buffer, place: string, limits: EventLi
   }
 }
 
-function sizeFault(id: string, payload: Buffer, { payloadBytesMax }: EventLimits): ClaimedEvent["fault"] {
-  if (payload.length <= payloadBytesMax) return null;
-  const reason = `Event ${id}: the payload has ${payload.length} bytes, the limit is ${payloadBytesMax}`;
+function sizeFault(id: string, bytes: number, { payloadBytesMax }: EventLimits): ClaimedEvent["fault"] {
+  if (bytes <= payloadBytesMax) return null;
+  const kept = bytes > KEPT_BYTES_MAX ? "; it was too large to be kept" : "";
+  const reason = `Event ${id}: the payload has ${bytes} bytes, the limit is ${payloadBytesMax}${kept}`;
   return { code: "EVENT_TOO_LARGE", reason };
 }
 

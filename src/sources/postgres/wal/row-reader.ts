@@ -20,9 +20,10 @@ const BYTEA_OID = 17;
 const NULL = 110; // n
 const UNCHANGED = 117; // u
 /**
- * An event over the limit becomes a dead letter at once. Its payload is kept for a replay unless it exceeds this size.
+ * An event over the limit becomes a dead letter at once. Its payload is kept for a replay unless it exceeds this size:
+ * storing it takes about four times its size, half of it in the heap of 128 MB.
  */
-const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+export const KEPT_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Parts that are dropped beyond a limit; such an event becomes a dead letter. */
 const BOUNDS = {
@@ -83,9 +84,9 @@ export class RowReader {
     this.#measure(buffer, at);
     const id = this.#text(buffer, this.#at.id);
     const type = this.#bounded(buffer, "type") ?? "";
-    const payload = this.#payload(buffer);
+    const bytes = this.#payloadBytes();
     const createdAt = this.#text(buffer, this.#at.createdAt);
-    let fault = this.#fault(id, type, payload);
+    let fault = this.#fault(id, type, bytes);
     const excess = this.#excess();
     if (excess !== null && id !== null) fault = { code: "EVENT_TOO_LARGE", reason: `Row ${id}: ${excess}` };
     let headers = NO_HEADERS;
@@ -100,7 +101,7 @@ export class RowReader {
       lane: 0,
       type,
       key: this.#bounded(buffer, "key"),
-      payload: fault !== null && payload.length > KEPT_BYTES_MAX ? NO_BYTES : payload,
+      payload: fault !== null && bytes > KEPT_BYTES_MAX ? NO_BYTES : this.#payload(buffer),
       headers,
       correlationId: this.#bounded(buffer, "correlationId"),
       createdAt: createdAt === null ? null : isoTime(createdAt),
@@ -150,6 +151,12 @@ export class RowReader {
     return parts.length === 0 ? null : parts.join("; ");
   }
 
+  /** The log has bytea as `\x` and two digits for each byte. */
+  #payloadBytes(): number {
+    const size = this.#sizeOf(this.#at.payload);
+    return this.#isBytea ? Math.max(0, (size - 2) / 2) : size;
+  }
+
   /** Copies the payload out of the socket's buffer, the only copy made. */
   #payload(buffer: Buffer): Buffer {
     const column = this.#at.payload;
@@ -182,7 +189,7 @@ export class RowReader {
     return entries.length === 0 ? own : Object.fromEntries([...entries, ...Object.entries(own)]);
   }
 
-  #fault(id: string | null, type: string, payload: Buffer): Fault | null {
+  #fault(id: string | null, type: string, bytes: number): Fault | null {
     const { payloadBytesMax } = this.#limits;
     if (!this.#isComplete) {
       const { id: idName, payload: payloadName, type: typeName } = this.#parts;
@@ -192,9 +199,9 @@ export class RowReader {
     }
     if (id === null) return { code: "EVENT_UNREADABLE", reason: "The row has no id" };
     if (type === "") return { code: "EVENT_UNREADABLE", reason: `Row ${id} has no event type` };
-    if (payload.length <= payloadBytesMax) return null;
-    const kept = payload.length > KEPT_BYTES_MAX ? "; only the table still has it" : "";
-    const reason = `Row ${id}: the payload has ${payload.length} bytes, the limit is ${payloadBytesMax}${kept}`;
+    if (bytes <= payloadBytesMax) return null;
+    const kept = bytes > KEPT_BYTES_MAX ? "; only the table still has it" : "";
+    const reason = `Row ${id}: the payload has ${bytes} bytes, the limit is ${payloadBytesMax}${kept}`;
     return { code: "EVENT_TOO_LARGE", reason };
   }
 }

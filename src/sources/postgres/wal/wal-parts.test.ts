@@ -92,6 +92,15 @@ describe("messages of the write-ahead log", () => {
     assert.equal(event.fault?.code, "EVENT_TOO_LARGE");
     assert.equal(event.payload.length, 101);
   });
+
+  test("H1 a payload that is too large to be stored is left out, and the event is still a dead letter", () => {
+    const head = '{"id":"1","type":"T"}\n';
+    const event = readMessageEvent(Buffer.alloc(33 * 1024 * 1024, head), "0/1:1", LIMITS);
+    assert.deepEqual([event.fault?.code, event.id, event.payload.length], ["EVENT_TOO_LARGE", "1", 0]);
+    assert.match(event.fault?.reason ?? "", /the limit is 100; it was too large to be kept$/);
+    const unreadable = readMessageEvent(Buffer.alloc(33 * 1024 * 1024, "x"), "0/1:1", LIMITS);
+    assert.deepEqual([unreadable.fault?.code, unreadable.payload.length], ["EVENT_UNREADABLE", 32 * 1024 * 1024]);
+  });
 });
 
 test("the first rule that matches says whether an event belongs to the pipeline", () => {
