@@ -208,9 +208,15 @@ test("H1 D9 row-level security is found on event tables too, but not where the w
   const subject = { eventTables: [read!, decoded!], wal: [decoded!] };
   const [found, ...others] = (await findings(subject)).filter(({ check }) => check === "row security");
   assert.deepEqual([others, found?.severity], [[], "error"]);
-  assert.match(found?.what ?? "", /app\.read is active for the role relay .*hidden rows are neither delivered nor counted$/);
+  assert.match(
+    found?.what ?? "",
+    /app\.read is active for the role relay .*hidden rows are neither delivered nor counted$/,
+  );
   await server.query(found?.fix ?? "");
-  assert.deepEqual((await findings(subject)).filter(({ check }) => check === "row security"), []);
+  assert.deepEqual(
+    (await findings(subject)).filter(({ check }) => check === "row security"),
+    [],
+  );
 });
 
 test("H1 an id that is not unique by itself is found, and the printed statement helps", async () => {
