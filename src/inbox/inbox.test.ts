@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pg from "pg";
+import { makeHostile } from "../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
 import { until } from "../../test/servers/until.ts";
 import { createInbox, inboxTableSql } from "./inbox.ts";
@@ -96,4 +97,21 @@ test("F5 pruning forgets old messages of this consumer only, in bounded steps", 
   );
   client.release();
   assert.deepEqual(rows, [{ consumer: "mail", count: 5 }]);
+});
+
+test("H1 F5 a consumer whose search path shadows functions and operators, with other hostile defaults", async () => {
+  await server.query("create role consumer login superuser");
+  await makeHostile(server, "consumer");
+  const client = new pg.Client(server.databaseUrl("postgres", "consumer"));
+  await client.connect();
+  const own = createInbox({ table: "hostile.inbox" });
+  await client.query(`begin read write; ${inboxTableSql("hostile.inbox")} commit; begin read write`);
+  assert.deepEqual([await own.accept(client, "m1"), await own.accept(client, "m1")], [true, false]);
+  assert.equal(await own.prune(client, 3_600_000), 0);
+  await client.query("commit");
+  await server.query("update hostile.inbox set received_at = received_at - interval '2 hours'");
+  await client.query("begin read write");
+  assert.equal(await own.prune(client, 3_600_000), 1);
+  await client.query("commit");
+  await client.end();
 });

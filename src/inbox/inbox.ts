@@ -1,5 +1,5 @@
 import { RelayError } from "../core/errors.ts";
-import { parseTableName, quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
+import { catalogOperator, parseTableName, quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
 import { sessionOf, type TransactionHandle } from "../postgres/transaction-handle.ts";
 
 /** Options of `createInbox`. */
@@ -26,6 +26,8 @@ export interface Inbox {
 
 const DEFAULT_CONSUMER = "default";
 const PRUNE_ROWS_MAX = 10_000;
+
+const [EQ, LT, MINUS, TIMES] = ["=", "<", "-", "*"].map(catalogOperator);
 
 /** Makes a repeated delivery have no effect, by the event's id that every destination passes on. */
 export function createInbox(options: InboxOptions): Inbox {
@@ -59,10 +61,12 @@ on conflict do nothing returning 1 as accepted`,
     const session = sessionOf(handle);
     const [pruned] = await session.column(
       (place) => `with old as (
-  delete from ${table} where (consumer, message_id) in (
+  delete from ${table} i using (
     select consumer, message_id from ${table}
-    where consumer = ${place(1)}::text and received_at < pg_catalog.now() - ${place(2)}::text::float8 * interval '1 millisecond'
-    limit ${place(3)}::text::int)
+    where consumer ${EQ} ${place(1)}::text
+      and received_at ${LT} (pg_catalog.now() ${MINUS} (${place(2)}::text::float8 ${TIMES} interval '1 millisecond'))
+    limit ${place(3)}::text::int) o
+  where i.consumer ${EQ} o.consumer and i.message_id ${EQ} o.message_id
   returning 1)
 select pg_catalog.count(*)::int as pruned from old`,
       [consumer, String(olderThanMs), String(rowsMax)],
@@ -81,7 +85,7 @@ export function inboxTableSql(table: string): string {
 create table if not exists ${quoted} (
   consumer text not null,
   message_id text not null,
-  received_at timestamptz not null default now(),
+  received_at timestamptz not null default pg_catalog.now(),
   primary key (consumer, message_id)
 );
 create index if not exists ${quoteIdentifier(`${name.table}_received`.slice(0, 63))} on ${quoted} (received_at);

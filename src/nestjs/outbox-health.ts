@@ -1,3 +1,4 @@
+import { withoutServerText } from "../postgres/errors.ts";
 import type { OutboxRelay } from "./outbox-relay.ts";
 
 /** Result of an indicator, in the format of any version of @nestjs/terminus. */
@@ -24,7 +25,9 @@ export class OutboxHealthIndicator {
    * restart helps, and the events wait. Up where this process only writes.
    */
   isHealthy<Key extends string = typeof DEFAULT_KEY>(key: Key = DEFAULT_KEY as Key): OutboxHealthResult<Key> {
-    const { problems, closedDestinations, isInProcess } = this.#relay;
+    const { closedDestinations, isInProcess } = this.#relay;
+    // Health checks are often public.
+    const problems = new Map([...this.#relay.problems].map(([name, reason]) => [name, withoutServerText(reason)]));
     const facts = {
       status: problems.size === 0 ? ("up" as const) : ("down" as const),
       relay: isInProcess ? ("in this process" as const) : ("elsewhere" as const),

@@ -11,7 +11,14 @@ import {
   isText,
   isTimestamp,
 } from "../postgres/column-names.ts";
-import { displayTable, parseTableName, quoteIdentifier, quoteTable, type TableName } from "../postgres/identifiers.ts";
+import {
+  catalogOperator,
+  displayTable,
+  parseTableName,
+  quoteIdentifier,
+  quoteTable,
+  type TableName,
+} from "../postgres/identifiers.ts";
 import { isManagedOutbox, MANAGED_COLUMNS } from "../postgres/managed/managed-names.ts";
 
 /** A column of an outbox table. */
@@ -127,7 +134,9 @@ function conflictOf(name: TableName, { unique, uniqueInParts }: TableFacts, id: 
 
 /** The row's ordinal within the statement. */
 export const ROW_PLACE = 'e."#"';
-const ROW_TIME = `pg_catalog.statement_timestamp() + ${ROW_PLACE} * interval '1 microsecond'`;
+const NOW = "pg_catalog.statement_timestamp()";
+const ROW_DELAY = `(${ROW_PLACE} ${catalogOperator("*")} interval '1 microsecond')`;
+const ROW_TIME = `${NOW} ${catalogOperator("+")} ${ROW_DELAY}`;
 
 /**
  * The time is set explicitly: `now()` is the start of the transaction, which can contradict the order of locks, and
@@ -167,7 +176,7 @@ function initialValue(column: TableColumn): string | undefined {
   if (!column.isRequired) return undefined;
   if (COUNTERS.has(column.name) && isInteger(column)) return "0";
   if (FLAGS.has(column.name) && isBoolean(column)) return "false";
-  return TIMES.has(column.name) && isTimestamp(column) ? inColumn(column, "statement_timestamp()") : undefined;
+  return TIMES.has(column.name) && isTimestamp(column) ? inColumn(column, NOW) : undefined;
 }
 
 interface OutboxTableOptions {
@@ -191,7 +200,7 @@ create table if not exists ${quoted} (
   payload ${payload} not null,
   headers jsonb,
   correlation_id text,
-  created_at timestamptz not null default clock_timestamp(),
+  created_at timestamptz not null default pg_catalog.clock_timestamp(),
   published_at timestamptz
 );
 create index if not exists ${quoteIdentifier(`${name.table}_waiting`.slice(0, 63))}

@@ -1,4 +1,4 @@
-import { quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
+import { catalogOperator, quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
 import type { Statement } from "../postgres/transaction-handle.ts";
 import { type OutboxTable, ROW_PLACE } from "./outbox-table.ts";
 
@@ -59,17 +59,20 @@ function selected(table: OutboxTable, name: string): string {
   return isJsonPayload(table, name) ? `${value}::${table.payload.type}` : value;
 }
 
+const [EQ, NE, GT, LIKE] = ["=", "<>", ">", "~"].map(catalogOperator);
+
 /**
  * What the catalogue contains on one table; the parameters are schema and table. Reads pg_attribute, because
  * information_schema hides columns without a grant. Types outside pg_catalog are qualified, because the next session
- * may have another search path. Names that are only compared are unquoted, whatever `quote_all_identifiers` says.
+ * may have another search path. Names that are only compared are unquoted, whatever `quote_all_identifiers` says. It runs
+ * in the application's session, so functions and operators are named with their schema.
  */
 export const readTableSql: Statement = (place) => `
 with target as (
   select c.oid, c.relkind, n.oid as schema from pg_catalog.pg_class c
-  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  where n.nspname = ${place(1)}::text and c.relname = ${place(2)}::text
-    and c.relkind in ('r', 'p')
+  join pg_catalog.pg_namespace n on n.oid ${EQ} c.relnamespace
+  where n.nspname ${EQ} ${place(1)}::text and c.relname ${EQ} ${place(2)}::text
+    and (c.relkind ${EQ} 'r' or c.relkind ${EQ} 'p')
 )
 select pg_catalog.json_build_object(
   'role', current_user,
@@ -77,37 +80,37 @@ select pg_catalog.json_build_object(
   'mayInsert', pg_catalog.has_any_column_privilege(target.oid, 'insert'),
   'unique', (
     select coalesce(pg_catalog.json_agg(a.attname), '[]') from pg_catalog.pg_index i
-    join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-    where i.indrelid = target.oid and i.indisunique and i.indisvalid and i.indimmediate
-      and i.indnkeyatts = 1 and i.indpred is null),
+    join pg_catalog.pg_attribute a on a.attrelid ${EQ} i.indrelid and a.attnum ${EQ} i.indkey[0]
+    where i.indrelid ${EQ} target.oid and i.indisunique and i.indisvalid and i.indimmediate
+      and i.indnkeyatts ${EQ} 1 and i.indpred is null),
   'uniqueInParts', (
     select coalesce(pg_catalog.json_agg(u.attname), '[]') from (
       select a.attname from pg_catalog.pg_inherits h
-      join pg_catalog.pg_index i on i.indrelid = h.inhrelid
-      join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-      where h.inhparent = target.oid and i.indisunique and i.indisvalid and i.indimmediate
-        and i.indnkeyatts = 1 and i.indpred is null
+      join pg_catalog.pg_index i on i.indrelid ${EQ} h.inhrelid
+      join pg_catalog.pg_attribute a on a.attrelid ${EQ} i.indrelid and a.attnum ${EQ} i.indkey[0]
+      where h.inhparent ${EQ} target.oid and i.indisunique and i.indisvalid and i.indimmediate
+        and i.indnkeyatts ${EQ} 1 and i.indpred is null
       group by a.attname
-      having pg_catalog.count(distinct h.inhrelid) = (select pg_catalog.count(*) from pg_catalog.pg_inherits where inhparent = target.oid)
+      having pg_catalog.count(distinct h.inhrelid) ${EQ} (select pg_catalog.count(*) from pg_catalog.pg_inherits where inhparent ${EQ} target.oid)
     ) u),
   'columns', (
     select pg_catalog.json_agg(pg_catalog.json_build_object(
       'name', a.attname,
-      'type', case when n.nspname = 'pg_catalog' then pg_catalog.format_type(a.atttypid, a.atttypmod)
+      'type', case when n.nspname ${EQ} 'pg_catalog' then pg_catalog.format_type(a.atttypid, a.atttypmod)
         else pg_catalog.format('%I.%I', n.nspname, t.typname) end,
       'castType', pg_catalog.replace(pg_catalog.format_type(a.atttypid, -1), '"', ''),
       'baseType', pg_catalog.replace(
-        pg_catalog.format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, -1), '"', ''),
-      'isEnum', t.typtype = 'e',
-      'isSequence', a.attidentity <> '' or coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid) ~ '^("?pg_catalog"?[.])?"?nextval"?[(]', false),
+        pg_catalog.format_type(case when t.typtype ${EQ} 'd' then t.typbasetype else a.atttypid end, -1), '"', ''),
+      'isEnum', t.typtype ${EQ} 'e',
+      'isSequence', a.attidentity ${NE} '' or coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid) ${LIKE} '^("?pg_catalog"?[.])?"?nextval"?[(]', false),
       'isRequired', a.attnotnull,
-      'isGenerated', a.attgenerated <> '',
-      'hasDefault', a.atthasdef or a.attidentity <> '' or a.attgenerated <> ''
+      'isGenerated', a.attgenerated ${NE} '',
+      'hasDefault', a.atthasdef or a.attidentity ${NE} '' or a.attgenerated ${NE} ''
     ) order by a.attnum)
     from pg_catalog.pg_attribute a
-    join pg_catalog.pg_type t on t.oid = a.atttypid
-    join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-    left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-    where a.attrelid = target.oid and a.attnum > 0 and not a.attisdropped)
+    join pg_catalog.pg_type t on t.oid ${EQ} a.atttypid
+    join pg_catalog.pg_namespace n on n.oid ${EQ} t.typnamespace
+    left join pg_catalog.pg_attrdef d on d.adrelid ${EQ} a.attrelid and d.adnum ${EQ} a.attnum
+    where a.attrelid ${EQ} target.oid and a.attnum ${GT} 0 and not a.attisdropped)
 )::text as facts
 from target`;

@@ -14,6 +14,9 @@ import { createOutbox, outboxTableSql } from "./index.ts";
 import type { NewEvent } from "./new-event.ts";
 
 let server: PostgresServer;
+/** Prepares tables and reads them. */
+let admin: pg.Client;
+/** The application: its session has every hostile default, the search path among them. */
 let client: pg.Client;
 let database: Database;
 
@@ -21,22 +24,21 @@ before(async () => {
   server = await startPostgres({ version: 15 });
   await server.query("create role app login superuser");
   await makeHostile(server, "app");
-  // Settings that the application's own statements need.
-  await server.query("alter role app reset search_path; alter role app reset default_transaction_read_only");
   const url = server.databaseUrl("postgres", "app");
+  admin = new pg.Client(server.url);
   client = new pg.Client(url);
-  await client.connect();
+  await Promise.all([admin.connect(), client.connect()]);
   database = openDatabase({ url });
   await migrateUp(database);
 });
 after(async () => {
   await database.close();
-  await client.end();
+  await Promise.all([admin.end(), client.end()]);
   await server[Symbol.asyncDispose]();
 });
 
 async function write(table: string, events: readonly NewEvent[]): Promise<number> {
-  await client.query("begin");
+  await client.query("begin read write");
   const written = await createOutbox({ table }).write(client, events);
   await client.query("commit");
   return written;
@@ -70,9 +72,10 @@ const TABLES = {
 describe("the relay reads what was written into each kind of table", () => {
   for (const [table, columns] of Object.entries({ ...TABLES, "fresh.outbox": null, "bytes.outbox": null })) {
     test(`F5 ${table}: id, type, key, payload, headers, correlation id, and the order within one statement`, async () => {
-      await client.query(`create schema ${table.split(".")[0]}`);
+      await admin.query(`create schema ${table.split(".")[0]}`);
       const fresh = outboxTableSql(table, { payload: table.startsWith("bytes") ? "bytea" : "json" });
-      await client.query(columns === null ? fresh : `create table ${table} (${columns})`);
+      if (columns === null) await client.query(`begin read write; ${fresh} commit`);
+      else await admin.query(`create table ${table} (${columns})`);
       const key = "7c1f0000-0000-4000-8000-000000000000";
       const correlationId = "7c1f0000-0000-4000-8000-00000000000c";
       const events = Array.from({ length: 300 }, (_, n) => ({
@@ -99,7 +102,7 @@ describe("the relay reads what was written into each kind of table", () => {
   }
 
   test("D3 F5 an intent table holds the type together with the intent", async () => {
-    await client.query(`create schema intents; create table intents.outbox (id uuid primary key, intent jsonb not null,
+    await admin.query(`create schema intents; create table intents.outbox (id uuid primary key, intent jsonb not null,
       created_at timestamptz not null, delivered_at timestamptz, attempt_count int not null, last_error text)`);
     assert.equal(await write("intents.outbox", [{ type: "NotifyUser", payload: { user: 7 } }]), 1);
     const [message] = await relayed("intents.outbox");
@@ -112,7 +115,7 @@ describe("the relay reads what was written into each kind of table", () => {
   });
 
   test("F5 ids that the database generates, and columns that only the application knows", async () => {
-    await client.query(`create schema own; create table own.outbox (id bigint generated always as identity primary key,
+    await admin.query(`create schema own; create table own.outbox (id bigint generated always as identity primary key,
       type text not null, aggregatetype text not null, payload json, created_at timestamptz, published_at timestamptz)`);
     const event = { type: "a", payload: 1 };
     await assert.rejects(write("own.outbox", [event]), /no value for aggregatetype/);
@@ -122,7 +125,7 @@ describe("the relay reads what was written into each kind of table", () => {
   });
 
   test("F5 text and bytes are sent unchanged", async () => {
-    await client.query(outboxTableSql("raw.outbox", { payload: "bytea" }));
+    await admin.query(outboxTableSql("raw.outbox", { payload: "bytea" }));
     const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte);
     await write("raw.outbox", [
       { type: "a", payload: bytes },
@@ -155,8 +158,8 @@ describe("an event that the relay could not carry is refused before anything is 
   ];
   for (const [what, event, reason] of cases) {
     test(`F5 an event ${what}`, async () => {
-      await client.query(outboxTableSql("bad.outbox"));
-      await client.query("begin");
+      await admin.query(outboxTableSql("bad.outbox"));
+      await client.query("begin read write");
       const outbox = createOutbox({ table: "bad.outbox", payloadBytesMax: 1_000 });
       const refusal = outbox.write(client, [good, event as NewEvent]);
       await assert.rejects(
@@ -169,22 +172,22 @@ describe("an event that the relay could not carry is refused before anything is 
   }
 
   test("F5 the error for a table without a unique id, or without the right, has the fix", async () => {
-    await client.query(
+    await admin.query(
       "create schema lax; create table lax.outbox (id uuid, type text, payload json, created_at timestamptz, published_at timestamptz)",
     );
     await assert.rejects(write("lax.outbox", [good]), /create unique index on "lax"."outbox" \("id"\)/);
     await client.query("rollback");
-    await client.query("create role reader");
-    await client.query("begin");
+    await admin.query("create role reader");
+    await client.query("begin read write");
     await client.query("set local role reader");
     await assert.rejects(createOutbox({ table: "lax.outbox" }).write(client, good), { code: "GRANT_MISSING" });
     await client.query("rollback");
   });
 
   test("A17 F5 a writer needs only INSERT and SELECT of the id", async () => {
-    await client.query(`${outboxTableSql("least.outbox")} create role writer;
+    await admin.query(`${outboxTableSql("least.outbox")} create role writer;
       grant usage on schema least to writer; grant insert, select (id) on least.outbox to writer`);
-    await client.query("begin");
+    await client.query("begin read write");
     await client.query("set local role writer");
     const outbox = createOutbox({ table: "least.outbox" });
     assert.equal(await outbox.write(client, [good, good]), 2);
@@ -194,10 +197,10 @@ describe("an event that the relay could not carry is refused before anything is 
   });
 
   test("F5 a table that changed is read again", async () => {
-    await client.query(outboxTableSql("moving.outbox"));
+    await admin.query(outboxTableSql("moving.outbox"));
     const outbox = createOutbox({ table: "moving.outbox" });
     const writeOne = async () => {
-      await client.query("begin");
+      await client.query("begin read write");
       try {
         return await outbox.write(client, { ...good, headers: { a: "b" } });
       } finally {
@@ -205,7 +208,7 @@ describe("an event that the relay could not carry is refused before anything is 
       }
     };
     assert.equal(await writeOne(), 1);
-    await client.query("alter table moving.outbox rename column headers to metadata");
+    await admin.query("alter table moving.outbox rename column headers to metadata");
     await assert.rejects(writeOne());
     assert.equal(await writeOne(), 1);
   });
@@ -213,11 +216,11 @@ describe("an event that the relay could not carry is refused before anything is 
 
 describe("the trace continues", () => {
   test("C8 F5 an event's own context, that of the active span, and none", async () => {
-    await client.query(outboxTableSql("traced.outbox"));
+    await admin.query(outboxTableSql("traced.outbox"));
     const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
     const active = { traceparent: `00-${"c".repeat(32)}-${"d".repeat(16)}-01`, tracestate: "x=1" };
     const outbox = createOutbox({ table: "traced.outbox", trace: () => active });
-    await client.query("begin");
+    await client.query("begin read write");
     await outbox.write(client, [
       { type: "own", payload: 1, traceparent },
       { type: "active", payload: 1 },
@@ -225,7 +228,7 @@ describe("the trace continues", () => {
     ]);
     await createOutbox({ table: "traced.outbox" }).write(client, { type: "none", payload: 1 });
     await client.query("commit");
-    const { rows } = await client.query("select event_type, headers from traced.outbox order by position");
+    const { rows } = await admin.query("select event_type, headers from traced.outbox order by position");
     assert.deepEqual(
       rows.map(({ headers }) => headers),
       [{ traceparent }, active, { Traceparent: "mine" }, null],

@@ -116,7 +116,12 @@ test("an error of the relay passes unchanged, and anything else thrown becomes o
 
 test("only an answer of the server that ends no session leaves the connection usable", () => {
   assert.equal(isStatementError(serverError("23505")), true);
-  assert.equal(isStatementError(serverError("57P01", "terminating", { severity: "FATAL" })), false);
+  for (const severity of ["FATAL", "FATALE", "ВАЖНО", "FEHLER"]) {
+    for (const ended of ["57P01", "08006", "25P03"]) {
+      assert.equal(isStatementError(serverError(ended, "terminating", { severity })), false, severity);
+    }
+    assert.equal(isStatementError(serverError("XX000", "whatever it says", { severity })), true, severity);
+  }
   assert.equal(isStatementError(socketError("EPIPE")), false);
   assert.equal(isStatementError(new Error("Query read timeout")), false);
 });

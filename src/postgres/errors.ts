@@ -59,12 +59,13 @@ export function translateError(error: unknown, context: ErrorContext): RelayErro
   return new RelayError(code, describe(error, code, context), { cause: error });
 }
 
-/** True when the connection survived: the server's error ended the statement, not the session. */
+/**
+ * True when the connection survived: the server's error ended the statement, not the session. By the code alone, since
+ * the severity is localized. After a rare code that ended the session all the same, the next statement fails.
+ */
 export function isStatementError(error: unknown): boolean {
   const state = sqlStateOf(error);
-  // The severity is localized; the states that end a session are known.
-  if (state === undefined || UNREACHABLE.test(state)) return false;
-  return !/^(FATAL|PANIC)$/.test(textField(error, "severity") ?? "FATAL");
+  return state !== undefined && !UNREACHABLE.test(state);
 }
 
 /** States of errors that the content of a row causes: its data, a constraint, a trigger or a function that raises. */
@@ -137,6 +138,37 @@ function refusalOf(error: unknown): string | null {
   const places = each.map((it) => /^connect ECONNREFUSED (\S+)$/.exec(reasonOf(it))?.[1]);
   if (places.length === 0 || places.includes(undefined)) return null;
   return `nothing listens at ${places.join(" or ")} (ECONNREFUSED)`;
+}
+
+/** What the server's codes mean, in our words. The first that fits. */
+const STATE_TEXTS: readonly (readonly [states: RegExp, text: string])[] = [
+  [/^(08|57P|25P0[34])/, "the server ended the connection"],
+  [/^22/, "a value has the wrong form for its column"],
+  [/^23/, "a constraint of the table refused the row"],
+  [/^25006/, "the server accepts no writes"],
+  [/^28/, "the server refused the login"],
+  [/^3D/, "the database does not exist"],
+  [/^(3F000|42P01)/, "a table or its schema does not exist"],
+  [/^(40|55P03)/, "other transactions held the rows"],
+  [/^42501/, "the role lacks a right"],
+  [/^42703/, "a column does not exist"],
+  [/^42/, "the statement does not fit the table"],
+  [/^53100/, "the disk is full"],
+  [/^53/, "the server lacks memory or connections"],
+  [/^57014/, "it was cancelled or took too long"],
+  [/^P0/, "a trigger or function refused it"],
+];
+
+/**
+ * The same reason without the server's own text, for places that everyone can read. That text quotes values of rows, in
+ * the server's language, and a trigger can raise any text with any code: so only the code is used. What follows the
+ * last code is ours again.
+ */
+export function withoutServerText(reason: string): string {
+  const [, doing, state = "", rest] = /^(.*?) failed: .*\(SQLSTATE ([0-9A-Z]{5})\)(.*)$/s.exec(reason) ?? [];
+  if (doing === undefined) return reason;
+  const text = STATE_TEXTS.find(([states]) => states.test(state))?.[1] ?? "the server refused it";
+  return `${doing} failed: ${text}, see the log of the relay (SQLSTATE ${state})${rest}`;
 }
 
 /** The server's SQLSTATE; undefined for errors of the driver or the network. */

@@ -46,6 +46,14 @@ export function quoteArray(values: readonly string[]): string {
   return quoteLiteral(`{"${body}"}`);
 }
 
+/**
+ * An operator of the catalog, for statements that run under the application's own search path. All of them bind equally:
+ * use parentheses.
+ */
+export function catalogOperator(symbol: string): string {
+  return `operator(pg_catalog.${symbol})`;
+}
+
 /** Splits `schema.table`; either part can be in double quotes. Without a schema: `public`. */
 export function parseTableName(text: string): TableName {
   const part = `"(?:[^"]|"")+"|[^".]+`;

@@ -1,4 +1,4 @@
-import { quoteLiteral } from "./identifiers.ts";
+import { dollarQuoted, quoteLiteral } from "./identifiers.ts";
 
 /**
  * The settings that decide how the server prints values and reads names and literals. Databases and roles have their
@@ -38,6 +38,22 @@ function setSql(name: string, value: string): string {
 }
 
 /** The same for a connection that is never shared, until it ends. */
-export function fixSessionSql(): string {
-  return fixSettingsSql().replaceAll(", true)", ", false)");
+export function fixSessionSql(more: Readonly<Record<string, string>> = {}): string {
+  return fixSettingsSql(more).replaceAll(", true)", ", false)");
+}
+
+/**
+ * A DO statement that names mean the same for in any session, because other tools run it too. The rest of the caller's
+ * transaction keeps its search path.
+ */
+export function doSql(declarations: string, body: string): string {
+  return `do ${dollarQuoted(`
+declare
+  callers_path text := pg_catalog.current_setting('search_path');
+${declarations}
+begin
+  perform ${setSql("search_path", SEARCH_PATH)};
+${body}
+  perform ${setSql("search_path", "callers_path")};
+end `)};`;
 }

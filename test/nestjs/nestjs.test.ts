@@ -140,6 +140,9 @@ describe("the relay in Nest's lifecycle", () => {
     assert.deepEqual(health(), { status: "up", ...here });
     relay.tell("SourceBroken", { pipeline: "p", code: "TABLE_MISSING", reason: "no table" });
     assert.deepEqual(health(), { status: "down", ...here, problems: { p: "no table" } });
+    const reason = "settling failed: ungültige Eingabesyntax: »cust-7« (SQLSTATE 22P02)";
+    relay.tell("SourceBroken", { pipeline: "p", code: "COLUMN_MISTYPED", reason });
+    assert.doesNotMatch(JSON.stringify(health()), /cust-7/, "health checks are often public");
     relay.tell("SourceRecovered", { pipeline: "p" });
     relay.tell("CircuitOpened", { destination: "broker", topic: null, reason: "refused" });
     relay.tell("CircuitOpened", { destination: "broker", topic: "orders", reason: "missing" });

@@ -44,9 +44,7 @@ begin
   for it in
     select o.oprname as name, o.oprleft::regtype as l, o.oprright::regtype as r, o.oprcode::oid as code, p.proname
     from pg_operator o join pg_proc p on p.oid = o.oprcode
-    where o.oprleft = o.oprright and o.oprname in ('=', '<>', '<', '>', '<=', '>=', '||', '~', '+', '-')
-      and o.oprleft in ('text'::regtype, 'int'::regtype, 'bigint'::regtype, 'timestamptz'::regtype, 'uuid'::regtype,
-        'name'::regtype, 'oid'::regtype, 'jsonb'::regtype, 'boolean'::regtype)
+    where o.oprname in ('=', '<>', '<', '>', '<=', '>=', '||', '~', '+', '-', '*', '/', '&') and o.oprleft <> 0
   loop
     continue when to_regprocedure(format('shadow.%I(%s,%s)', it.proname, it.l, it.r)) is null;
     execute format('create operator shadow.%s (function = shadow.%I, leftarg = %s, rightarg = %s)',

@@ -22,6 +22,8 @@ export type PostgresOptions = {
   readonly within?: string;
   /** Put before the command, for instance `ip netns exec NAME`: then root itself starts it, under the server's account. */
   readonly prefix?: readonly string[];
+  /** The language of the server's messages, where the machine has it: for PostgreSQL 15, Debian's package brings it. */
+  readonly language?: "de";
   /** Follow the primary on this port, which must be fresh: both start from the same data folder. */
   readonly standbyOfPort?: number;
 };
@@ -110,7 +112,7 @@ class Server implements PostgresServer {
     const child = spawn(program, args, {
       ...account,
       cwd: "/",
-      env: { ...process.env, LC_ALL: "C" },
+      env: { ...process.env, LC_ALL: "C", LANGUAGE: this.#options.language },
       stdio: ["ignore", log, log],
     });
     closeSync(log);
@@ -128,6 +130,8 @@ class Server implements PostgresServer {
     if (this.#options.standbyOfPort !== undefined) {
       settings.push(`primary_conninfo=host=127.0.0.1 port=${this.#options.standbyOfPort} user=postgres`);
     }
+    // The locale C has no translations; every other one follows LANGUAGE.
+    if (this.#options.language !== undefined) settings.push("lc_messages=C.UTF-8");
     return [...settings.flatMap((setting) => ["-c", setting]), ...(this.#options.flags ?? [])];
   }
 

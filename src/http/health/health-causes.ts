@@ -8,6 +8,7 @@ import {
   runbookLink,
 } from "../../core/health-cause.ts";
 import { type PipelineFacts, pipelineCauses } from "../../operations/pipelines/pipeline-causes.ts";
+import { withoutServerText } from "../../postgres/errors.ts";
 import type { BrakedLane, BrokenSource, FailedChore, FailingLane, OpenCircuit } from "../../telemetry/condition.ts";
 
 /** A destination that answers slower than usual. */
@@ -191,14 +192,15 @@ function choreNotes({ broken, failedChores = [] }: CauseFacts): readonly Noted[]
   const isReported = (name: string) => broken.some(({ pipeline }) => pipeline === name);
   return failedChores
     .filter(({ pipeline }) => !isReported(pipeline))
-    .map(({ chore, pipeline, reason, sinceMs }) =>
-      onlyCause({
+    .map(({ chore, pipeline, reason: given, sinceMs }) => {
+      const reason = withoutValues(given);
+      return onlyCause({
         ...{ code: "chore-failed", grade: "attention", ...endsOf(pipeline) },
-        what: `${pipeline}: the chore "${chore}" fails: ${reasonPart(withoutValues(reason))}`,
+        what: `${pipeline}: the chore "${chore}" fails: ${reasonPart(reason)}`,
         ...{ fix: partFix("source", reason), since: iso(sinceMs) },
         ...{ link: pipelineLink(pipeline), runbook: runbookLink("degraded") },
-      }),
-    );
+      });
+    });
 }
 
 function slowCauses({ slow = [] }: CauseFacts): readonly HealthCause[] {
@@ -228,17 +230,14 @@ function msText(ms: number): string {
 type Part = "database" | "source" | "destination" | "relay";
 
 /**
- * Removes values of rows that PostgreSQL quotes, ids that ROW_UNMARKED lists, and texts that receivers answered.
+ * Removes what the database says, ids that ROW_UNMARKED and ID_NOT_UNIQUE name, and texts that receivers answered.
  * Everyone can read the health, so it must show no value of an event.
  */
 function withoutValues(reason: string): string {
-  return reason
-    .replaceAll(/(invalid input (?:syntax|value) for [^:"]{1,100}: )"[^"]*"/g, '$1"..."')
-    .replaceAll(/(?<=\bvalue )"[^"]*"(?= is out of range)/g, '"..."')
-    .replaceAll(/Key \([^)]*\)=\([^)]*\)/g, "Key (...)")
-    .replaceAll(/Failing row contains \(.*?\)/gs, "Failing row contains (...)")
+  return withoutServerText(reason)
     .replaceAll(/; it said: .*$/gs, "")
-    .replaceAll(/ Ids: .*?(?= \[ROW_UNMARKED\])/gs, "");
+    .replaceAll(/ Ids: .*?(?= \[ROW_UNMARKED\])/gs, "")
+    .replaceAll(/ have the id .*(?=; only one of them was sent \[ID_NOT_UNIQUE\])/gs, " have the same id");
 }
 
 /** Our own errors name the fix in their text, after the code. */

@@ -200,6 +200,25 @@ test("H1 row-level security that may hide rows is found, and the printed stateme
   assert.deepEqual(await findings(), []);
 });
 
+test("H1 D9 row-level security is found on event tables too, but not where the write-ahead log is read", async () => {
+  const [read, decoded] = ["read", "decoded"].map((table) => ({ schema: "app", table }));
+  await server.query(`create table app.read (id uuid primary key, position bigint); alter table app.read enable row level security;
+    create table app.decoded (like app.read including all); alter table app.decoded enable row level security;
+    grant select on app.read, app.decoded to relay`);
+  const subject = { eventTables: [read!, decoded!], wal: [decoded!] };
+  const [found, ...others] = (await findings(subject)).filter(({ check }) => check === "row security");
+  assert.deepEqual([others, found?.severity], [[], "error"]);
+  assert.match(
+    found?.what ?? "",
+    /app\.read is active for the role relay .*hidden rows are neither delivered nor counted$/,
+  );
+  await server.query(found?.fix ?? "");
+  assert.deepEqual(
+    (await findings(subject)).filter(({ check }) => check === "row security"),
+    [],
+  );
+});
+
 test("H1 an id that is not unique by itself is found, and the printed statement helps", async () => {
   await server.query("alter table app.outbox drop constraint outbox_pkey");
   const [found, ...others] = await findings();

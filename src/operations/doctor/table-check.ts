@@ -86,11 +86,17 @@ select bool_and(exists (
 from (select $1::oid::regclass as relid where not exists (select from pg_partition_tree($1::oid))
   union all select relid from pg_partition_tree($1::oid) where isleaf) leaf`;
 
-/** Rows that the relay's role cannot see look like an empty outbox. */
-export async function checkRowSecurity({ database, managed = [], tables }: DoctorSubject): Promise<readonly Finding[]> {
+/**
+ * Rows that the relay's role cannot see look like an empty outbox. Row-level security does not apply to the write-ahead
+ * log.
+ */
+export async function checkRowSecurity(subject: DoctorSubject): Promise<readonly Finding[]> {
+  const { database, eventTables = [], managed = [], tables, wal = [] } = subject;
   const findings: Finding[] = [];
+  const decoded = new Set(wal.map(displayTable));
+  const logs = [...managed, ...eventTables.filter((table) => !decoded.has(displayTable(table)))];
   const queues = tables.filter(({ isThere }) => isThere).map((table) => ({ table, use: "queue" as const }));
-  for (const { table, use } of [...queues, ...managed.map((table) => ({ table, use: "log" as const }))]) {
+  for (const { table, use } of [...queues, ...logs.map((table) => ({ table, use: "log" as const }))]) {
     const found = await readRowSecurity(database, table, use);
     if (found === null) continue;
     const parts = { what: rowSecurityText(table, found), fix: rowSecurityFix(table, found) };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { makeHostile } from "../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { createManaged } from "../../operations/logs/managed-upkeep.ts";
 import { type Database, openDatabase } from "../pool.ts";
@@ -47,6 +48,21 @@ for (const version of [15, 18] as const) {
          join pg_class t on t.oid = i.indrelid where a.amname = 'brin' and t.relname like 'outbox%' and i.indisvalid`,
       );
       assert.equal(rows[0]?.count, "6", "the table's own and one for each partition");
+    });
+
+    test("H1 F3 an owner with hostile defaults builds them too", async () => {
+      const foreign = { ...OPTIONS, table: { schema: "foreign", table: "outbox" } };
+      await server.query(`${managedTableSql(foreign)} drop index "foreign".outbox_sieve;
+        insert into "foreign".outbox (event_type, payload) values ('a', '{}')`);
+      await server.query("create role stranger login superuser");
+      await makeHostile(server, "stranger");
+      const hostile = openDatabase({ url: server.databaseUrl("postgres", "stranger") });
+      try {
+        assert.equal(await createManaged(hostile, foreign), false);
+        assert.ok(await hasBlockFilter(hostile, foreign.table));
+      } finally {
+        await hostile.close();
+      }
     });
   });
 }

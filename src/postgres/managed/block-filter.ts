@@ -2,6 +2,7 @@ import type { PoolClient } from "pg";
 import { translateError } from "../errors.ts";
 import { displayTable, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
+import { fixSessionSql } from "../session-settings.ts";
 import { statement } from "../transaction.ts";
 import { managedNames, upkeepLock } from "./managed-names.ts";
 
@@ -50,6 +51,14 @@ export async function hasBlockFilter(database: Database, table: TableName): Prom
   return row?.[0] === "t";
 }
 
+/** A concurrent build cannot run in a transaction, so its settings are those of the session. */
+const UNLIMITED = {
+  statement_timeout: "0",
+  lock_timeout: "0",
+  default_transaction_isolation: "read committed",
+  default_transaction_read_only: "off",
+};
+
 /** Builds the index on existing partitions, one after the other. No writer waits for it. */
 export async function buildBlockFilter(database: Database, table: TableName): Promise<void> {
   const context = database.errorContext("building an index of the managed outbox", displayTable(table));
@@ -57,13 +66,14 @@ export async function buildBlockFilter(database: Database, table: TableName): Pr
     throw translateError(error, context);
   });
   try {
-    await client.query("set statement_timeout = 0; set lock_timeout = 0");
+    await client.query(fixSessionSql(UNLIMITED));
     if (await lock(client, table))
       for (const name of await partitionsWithout(client, table)) await build(client, table, name);
   } catch (error) {
     throw translateError(error, context);
   } finally {
-    // Settings and lock end with the connection.
+    // Settings and lock end with the connection; behind a pooler that keeps it, the settings end here.
+    await client.query("reset all").catch(() => {});
     client.release(true);
   }
 }

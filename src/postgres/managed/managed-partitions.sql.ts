@@ -1,4 +1,5 @@
-import { dollarQuoted, quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../identifiers.ts";
+import { doSql } from "../session-settings.ts";
 import { BLOCK_FILTER_STORAGE } from "./block-filter.ts";
 import { managedNames, type PartitionStep, upkeepLock } from "./managed-names.ts";
 
@@ -19,16 +20,19 @@ const BOUND_FORMAT = 'YYYY-MM-DD HH24:MI:SS"+00"';
  */
 export function createPartitionsSql(table: TableName, step: PartitionStep, aheadMs: number): string {
   const { partitionPrefix } = managedNames(table);
-  const parent = quoteTable(table);
-  const schema = quoteIdentifier(table.schema);
+  // Parts of a format.
+  const [parent, schema] = [quoteTable(table), quoteIdentifier(table.schema)].map((name) => name.replaceAll("%", "%%"));
   const [, unit] = step.split(" ");
-  return `do ${dollarQuoted(`
-declare
-  starts timestamptz := date_trunc('${unit}', clock_timestamp(), 'UTC');
+  const create = `create table ${schema}.%I (like ${parent} including defaults including storage including compression) with (${BLOCK_FILTER_STORAGE})`;
+  const index = `create unique index on ${schema}.%I (event_id)`;
+  const attach = `alter table ${parent} attach partition ${schema}.%I for values from (%L) to (%L)`;
+  return doSql(
+    `  starts timestamptz;
   ends timestamptz;
-  until timestamptz := clock_timestamp() + interval '${Math.round(aheadMs)} milliseconds';
-  called text;
-begin
+  until timestamptz;
+  called text;`,
+    `  starts := date_trunc('${unit}', clock_timestamp(), 'UTC');
+  until := clock_timestamp() + interval '${Math.round(aheadMs)} milliseconds';
   perform pg_advisory_xact_lock(hashtextextended(${quoteLiteral(upkeepLock(table))}, 0));
   while starts <= until loop
     ends := (starts at time zone 'UTC' + interval '${step}') at time zone 'UTC';
@@ -38,20 +42,15 @@ begin
       where n.nspname = ${quoteLiteral(table.schema)} and c.relname = called
     ) then
       begin
-        execute format('create table ${formatted(schema)}.%I (like ${formatted(parent)} including defaults including storage including compression) with (${BLOCK_FILTER_STORAGE})', called);
-        execute format('create unique index on ${formatted(schema)}.%I (event_id)', called);
-        execute format('alter table ${formatted(parent)} attach partition ${formatted(schema)}.%I for values from (%L) to (%L)',
+        execute format(${quoteLiteral(create)}, called);
+        execute format(${quoteLiteral(index)}, called);
+        execute format(${quoteLiteral(attach)},
           called, to_char(starts at time zone 'UTC', '${BOUND_FORMAT}'), to_char(ends at time zone 'UTC', '${BOUND_FORMAT}'));
       exception when check_violation or invalid_object_definition then
         null;
       end;
     end if;
     starts := ends;
-  end loop;
-end `)};`;
-}
-
-/** A name inside a literal for format(). */
-function formatted(quoted: string): string {
-  return quoted.replaceAll("%", "%%").replaceAll("'", "''");
+  end loop;`,
+  );
 }

@@ -7,6 +7,7 @@ import {
   quoteTable,
   type TableName,
 } from "../identifiers.ts";
+import { doSql } from "../session-settings.ts";
 import { BLOCK_FILTER_STORAGE, createBlockFilterSql, prepareBlockFilterSql } from "./block-filter.ts";
 import {
   AHEAD_MS,
@@ -35,11 +36,9 @@ export function managedTableSql(options: ManagedTable): string {
 
 function createTableSql({ table, payload, partition, wakeUp }: ManagedTable): string {
   const name = quoteTable(table);
-  return `do ${dollarQuoted(`
-declare
-  there oid;
-begin
-  perform pg_advisory_xact_lock(hashtextextended(${quoteLiteral(upkeepLock(table))}, 0));
+  return doSql(
+    "  there oid;",
+    `  perform pg_advisory_xact_lock(hashtextextended(${quoteLiteral(upkeepLock(table))}, 0));
   if not exists (select from pg_catalog.pg_namespace where nspname = ${quoteLiteral(table.schema)}) then
     create schema ${quoteIdentifier(table.schema)};
   end if;
@@ -57,8 +56,8 @@ begin
   ${defaultPartitionSql(table)}
   ${publishFunctionSql({ table, payload })}
   ${wakeUpTriggerSql(table, wakeUp)}
-  comment on table ${name} is ${quoteLiteral(managedComment(partition))};
-end `)};`;
+  comment on table ${name} is ${quoteLiteral(managedComment(partition))};`,
+  );
 }
 
 /** The time of the insert, not of the transaction: a row never belongs to a partition of the past. */
@@ -82,7 +81,7 @@ function requireOursSql(table: TableName, payload: string): string {
   const name = displayTable(table);
   const refuse = (why: string) =>
     `raise exception using errcode = 'duplicate_table', message = ${quoteLiteral(`${name} already exists and ${why}`)};`;
-  return `if not (${isManagedSql("there")} and coalesce(pg_get_partkeydef(there) = 'RANGE (created_at)', false)) then
+  return `if not (${isManagedSql("there")} and coalesce(replace(pg_get_partkeydef(there), '"', '') = 'RANGE (created_at)', false)) then
       ${refuse("is not a managed outbox: choose another name, or rename that table")}
     end if;
     if not exists (select from pg_catalog.pg_attribute a where a.attrelid = there and a.attname = 'payload'

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import pg from "pg";
+import { makeHostile } from "../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
+import { until } from "../../../test/servers/until.ts";
 import { isRelayError } from "../../core/errors.ts";
 import { laneSql } from "../../sources/postgres/event-columns.ts";
 import type { TableShape } from "../../sources/postgres/table-shape.ts";
 import { quoteIdentifier, quoteTable } from "../identifiers.ts";
 import { type Database, openDatabase } from "../pool.ts";
-import { isManagedOutbox, type ManagedTable, managedLaneSql, PARTITION_STEPS } from "./managed-names.ts";
+import { isManagedOutbox, type ManagedTable, managedLaneSql, PARTITION_STEPS, WAKE_UP_LOCK } from "./managed-names.ts";
 import { managedTableSql } from "./managed-table.sql.ts";
 import { readManaged } from "./managed-table.ts";
 
@@ -138,6 +141,49 @@ for (const version of [15, 18] as const) {
       assert.deepEqual(rows, [
         { event_type: "order.placed", event_key: "o-1", payload, headers: { a: "b" }, correlation_id: "c-1", x: true },
       ]);
+    });
+
+    test("H1 D9 the statements, the publish function and the wake-up work in sessions with hostile defaults", async () => {
+      await server.query("create role stranger login superuser; create role scribe login");
+      for (const role of ["stranger", "scribe"]) await makeHostile(server, role);
+      const connect = async (role: string) => {
+        const client = new pg.Client(server.databaseUrl("postgres", role));
+        await client.connect();
+        return client;
+      };
+      const [owner, writer, idle] = [await connect("stranger"), await connect("scribe"), await connect("postgres")];
+      const table = { schema: "for\\eign%s '", table: "out\\box%s '" };
+      const name = quoteTable(table);
+      for (let times = 0; times < 2; times += 1) {
+        const create = managedTableSql({ ...outbox("foreign", { wakeUp: true }), table });
+        const results = await owner.query(`begin read write; ${create}; show search_path; commit`);
+        const [path] = (results as unknown as pg.QueryResult[]).flatMap(({ rows }) => rows);
+        assert.deepEqual(path, { search_path: "shadow, public, pg_catalog" }, "nothing is left behind");
+      }
+      const facts = await readManaged(database, table);
+      assert.deepEqual([facts?.partitions.length, facts?.hasWakeUp], [5, true]);
+      await server.query(`grant usage on schema ${quoteIdentifier(table.schema)} to scribe;
+        grant insert, select (event_id) on ${name} to scribe`);
+      const { rows } = await idle.query("select $1::regclass::oid::int as oid", [name]);
+      const heard: string[] = [];
+      idle.on("notification", ({ channel }) => heard.push(channel));
+      await idle.query(`listen outbox_relay_${rows[0].oid}; select pg_advisory_lock(${WAKE_UP_LOCK}, ${rows[0].oid})`);
+      const publish = quoteTable({ schema: table.schema, table: "out\\box%s '_publish" });
+      const id = "00000000-0000-4000-8000-00000000000a";
+      await writer.query(`begin read write; select ${publish}('order.placed', 'o-1', 'a\tb', '{"a": "b"}', 'c-1');
+        select ${publish}('order.paid', 'o-1', '{}', event_id => '${id}');
+        select ${publish}('order.paid', 'o-1', '{}', event_id => '${id}'); commit`);
+      await until("the relay is woken", () => heard.length > 0);
+      const written = await server.query(
+        `select event_type, payload, headers, abs(extract(epoch from now() - created_at)) < 600 as recent,
+           tableoid::regclass::text like '%default%' as strays from ${name} order by id`,
+      );
+      const common = { recent: true, strays: false };
+      assert.deepEqual(written.rows, [
+        { event_type: "order.placed", payload: "a\tb", headers: { a: "b" }, ...common },
+        { event_type: "order.paid", payload: "{}", headers: null, ...common },
+      ]);
+      await Promise.all([owner.end(), writer.end(), idle.end()]);
     });
   });
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import pg from "pg";
+import { makeHostile } from "../../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../../test/servers/postgres.ts";
 import { isRelayError } from "../../core/errors.ts";
 import { grantsFor } from "../grants.ts";
@@ -48,6 +50,27 @@ for (const version of [15, 18] as const) {
         });
       });
     }
+
+    test("H1 G3 the printed statements mean the same in a session with hostile defaults", async () => {
+      await server.query("create role stranger login superuser");
+      await makeHostile(server, "stranger");
+      const stranger = new pg.Client(server.databaseUrl("postgres", "stranger"));
+      await stranger.connect();
+      try {
+        await stranger.query(sqlOf("up", "strange"));
+        const { rows } = await server.query(`select pg_get_expr(adbin, adrelid) as kept from pg_attrdef
+          where adrelid::regclass::text like 'strange.%' and pg_get_expr(adbin, adrelid) like '%shadow%'`);
+        assert.deepEqual(rows, []);
+        await withDatabase("strange", requireSchema);
+        await server.query(
+          "insert into strange.pipelines (name, source_schema, source_table, lanes) values ('a', 'b', 'c', 1)",
+        );
+        await stranger.query(sqlOf("down", "strange"));
+        assert.equal(await schemaExists("strange"), false);
+      } finally {
+        await stranger.end();
+      }
+    });
 
     test("A17 processes that start at once migrate once", async () => {
       const databases = Array.from({ length: 6 }, (_, index) =>

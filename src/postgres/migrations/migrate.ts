@@ -2,6 +2,7 @@ import { RelayError } from "../../core/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../identifiers.ts";
 import type { Database } from "../pool.ts";
 import type { Session } from "../session.ts";
+import { fixSettingsSql } from "../session-settings.ts";
 import { transaction } from "../transaction.ts";
 import type { Migration } from "./migration.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "./migrations.ts";
@@ -194,5 +195,6 @@ function stepDownSql({ version, down }: Migration, relaySchema: string): string 
 }
 
 function inTransaction(steps: readonly string[]): string {
-  return `begin;\n${steps.join("\n")}\ncommit;\n`;
+  const begin = `begin transaction isolation level read committed, read write;\n${fixSettingsSql()};`;
+  return `${begin}\n${steps.join("\n")}\ncommit;\n`;
 }

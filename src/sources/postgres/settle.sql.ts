@@ -23,7 +23,7 @@ export function markSql(
   const { delivered } = settlement;
   const fence = fenceSql(tables, pipeline, settlement);
   if (delivered.length === 0) return `with fence as (${fence}) select count(*), null, 0, false from fence`;
-  const shared = `'${SHARED_ID} ' || (select id::text from updated group by id having count(*) > 1 limit 1)`;
+  const shared = `'${SHARED_ID} [' || (select id::text from updated group by id having count(*) > 1 limit 1) || ']'`;
   return `with fence as (${fence}),
 updated as (
   update ${shape.quotedName} t set ${shape.markDelivered} from fence
@@ -53,5 +53,8 @@ function undoersSql({ quotedName }: TableShape): string {
       and g.tgtype & 16 <> 0 and g.tgtype & 2 = 0)`;
 }
 
-/** The start of the server's message when several rows have one id. Only one of them was sent, so none is marked. */
+/**
+ * In the server's message when several rows have one id, which follows in brackets. Only one of them was sent, so none
+ * is marked.
+ */
 export const SHARED_ID = "outbox-relay: several rows have the id";

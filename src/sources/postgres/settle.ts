@@ -152,16 +152,11 @@ export class TableSettler {
   }
 }
 
-/** The id that several rows share, if that made the marking fail. */
+/** The id that several rows share, if that made the marking fail. The rest of the message is in the server's language. */
 function sharedIdIn(error: unknown): string | null {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : "";
-  const at = reason.indexOf(SHARED_ID);
-  return at < 0
-    ? null
-    : reason
-        .slice(at + SHARED_ID.length)
-        .replaceAll('"', "")
-        .trim();
+  const at = reason.indexOf(`${SHARED_ID} [`);
+  return at < 0 ? null : reason.slice(at + SHARED_ID.length + 2, reason.lastIndexOf("]"));
 }
 
 function markedOf(row: Row | undefined, pipeline: string, { grant, delivered }: Settlement): Marked {

@@ -13,6 +13,8 @@ import { readTailShape, type TailShape } from "./tail-shape.ts";
 export interface HorizonOptions extends TableLogOptions {
   /** How long open writers can delay the reading before it is reported. */
   readonly reportAfterMs?: number;
+  /** The pause between two checks of the writers after a final position was found. */
+  readonly pauseMs?: number;
 }
 
 /** The pause between two checks of the writers: after a final position was found, and while a writer is open. */
@@ -145,7 +147,7 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     this.#busySinceMs = final != null ? null : (this.#busySinceMs ?? nowMs);
     const isSlow = this.#busySinceMs !== null && nowMs - this.#busySinceMs > SHORT_MS;
     const isWaiting = this.#candidate !== null && !isSlow;
-    this.#nextLookMs = nowMs + (isWaiting ? PAUSE_MS.waiting : PAUSE_MS.found);
+    this.#nextLookMs = nowMs + (isWaiting ? PAUSE_MS.waiting : (this.options.pauseMs ?? PAUSE_MS.found));
     return final != null ? this.#horizon : null;
   }
 

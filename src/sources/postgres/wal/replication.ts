@@ -3,8 +3,9 @@ import { RelayError } from "../../../core/errors.ts";
 import { translateError } from "../../../postgres/errors.ts";
 import { quoteIdentifier } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import { glance } from "../../../postgres/transaction.ts";
 import { ReplicationLink } from "./replication-link.ts";
-import { freeSlot, lostSlot } from "./slot.ts";
+import { freeSlot, isLost, lostSlot, slotHealth } from "./slot.ts";
 import { between, parseLsn, printLsn, type WalPosition, writePosition } from "./wal-position.ts";
 
 /** The server at the other end of a link. */
@@ -39,7 +40,7 @@ export async function withLink<T>(
     link = await ReplicationLink.connect(database);
     return await work(link);
   } catch (error) {
-    throw replicationError(error, database, doing);
+    throw await replicationError(error, database, doing);
   } finally {
     await link?.end();
   }
@@ -149,23 +150,27 @@ function stateOf(error: unknown): string | undefined {
   return (error as { readonly code?: string } | null)?.code;
 }
 
-/** Translates errors of a link; `slot` where the error is about one. */
-export function replicationError(error: unknown, database: Database, doing: string, slot = ""): RelayError {
+/**
+ * Translates errors of a link; `slot` where it reads one. The server's messages come in its own language, so the catalog
+ * shows what an error is about.
+ */
+export async function replicationError(
+  error: unknown,
+  database: Database,
+  doing: string,
+  slot: string | null = null,
+): Promise<RelayError> {
   const state = stateOf(error);
   const message = error instanceof Error ? error.message : "";
   if (state === "55006") {
     const what = `${doing}: the replication slot is in use by another connection (${message})`;
     return new RelayError("DATABASE_BUSY", what, { cause: error });
   }
-  if (state === "42704" && message.includes("replication slot")) {
-    return new RelayError("SLOT_LOST", `${doing}: ${message}: it was dropped`, { cause: error });
+  if (slot !== null && (state === UNDEFINED_OBJECT || state === NOT_READABLE)) {
+    const lost = await slotFault(error, database, slot, doing);
+    if (lost !== null) return lost;
   }
-  if (state === "42704" && message.includes("publication")) {
-    const what = `${doing}: ${message} at this position of the log: it was dropped or recreated since`;
-    return new RelayError("LOG_LOST", what, { cause: error });
-  }
-  if (/can no longer (get changes from|access) replication slot/.test(message)) return lostSlot(slot, error);
-  if (state === "42501" && /replication|wal ?sender/i.test(message)) {
+  if (state === "42501" && !isAboutTable(error) && (await lacksReplication(database))) {
     const what = `${doing}: ${message}. Run: alter role ${quoteIdentifier(database.role)} replication;`;
     return new RelayError("GRANT_MISSING", what, { cause: error });
   }
@@ -174,6 +179,34 @@ export function replicationError(error: unknown, database: Database, doing: stri
     return new RelayError("DATABASE_REFUSED", what, { cause: error });
   }
   return translateError(error, database.errorContext(doing));
+}
+
+/** A slot or a publication that does not exist, and a slot that cannot be read any more. */
+const UNDEFINED_OBJECT = "42704";
+const NOT_READABLE = "55000";
+
+/** Null when the slot explains nothing, or cannot be examined now: the next attempt to read it does. */
+async function slotFault(error: unknown, database: Database, slot: string, doing: string): Promise<RelayError | null> {
+  const health = await slotHealth(database, slot).catch(() => undefined);
+  if (health === undefined) return null;
+  const message = error instanceof Error ? error.message : "";
+  if (health === null) return new RelayError("SLOT_LOST", `${doing}: ${message}: it was dropped`, { cause: error });
+  if (isLost(health)) return lostSlot(slot, error);
+  if (stateOf(error) !== UNDEFINED_OBJECT) return null;
+  const what = `${doing}: ${message} at this position of the log: it was dropped or recreated since`;
+  return new RelayError("LOG_LOST", what, { cause: error });
+}
+
+/** The function of the server that raised the error is never translated. */
+function isAboutTable(error: unknown): boolean {
+  return (error as { readonly routine?: string } | null)?.routine === "aclcheck_error";
+}
+
+async function lacksReplication(database: Database): Promise<boolean> {
+  const text = "select rolreplication or rolsuper from pg_catalog.pg_roles where rolname = current_user";
+  const context = database.errorContext("reading the role's attributes");
+  const [row] = await glance(database.pool, context, database.timeouts.readMs, text).catch(() => []);
+  return row?.[0] === "f";
 }
 
 /** The end of the log as a checkpoint: everything committed from now on lies after it. */

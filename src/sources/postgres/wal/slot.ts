@@ -92,8 +92,13 @@ export async function slotHealth(database: Database, slot: string): Promise<Slot
 export async function requireSlot(database: Database, slot: string): Promise<SlotHealth> {
   const health = await slotHealth(database, slot);
   if (health === null) throw new RelayError("SLOT_LOST", `The replication slot ${slot} does not exist: it was dropped`);
-  if (health.walStatus === "lost" || health.confirmedLsn === null) throw lostSlot(slot);
+  if (isLost(health)) throw lostSlot(slot);
   return health;
+}
+
+/** The server has removed the slot's log. */
+export function isLost({ confirmedLsn, walStatus }: SlotHealth): boolean {
+  return walStatus === "lost" || confirmedLsn === null;
 }
 
 /** The error for a slot whose log the server has removed. */

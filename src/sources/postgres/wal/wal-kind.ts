@@ -225,7 +225,7 @@ export class WalKind implements LogKind<WalSegment> {
       return stream;
     } catch (error) {
       await (stream === null ? link?.end() : stream.close());
-      throw this.#errorOf(error);
+      throw await this.#errorOf(error);
     }
   }
 
@@ -280,10 +280,10 @@ export class WalKind implements LogKind<WalSegment> {
     return { currentLsn: parseLsn(row?.[0] ?? ""), nowMs: Number(row?.[1]) };
   }
 
-  #errorOf(error: unknown): RelayError {
+  async #errorOf(error: unknown): Promise<RelayError> {
     if (isRelayError(error, "COLUMN_MISSING")) this.#missedColumns = true;
     if (isRelayError(error)) return error;
-    return replicationError(error, this.#options.database, "reading the write-ahead log", this.#setup?.slot ?? "");
+    return await replicationError(error, this.#options.database, "reading the write-ahead log", this.slot);
   }
 
   #onNews(): void {

@@ -5,7 +5,7 @@ import type { WalStream } from "./wal-stream.ts";
 interface PassHost {
   onGiven(rows: readonly LogRow<WalSegment>[]): void;
   currentLsn(): Promise<bigint>;
-  errorOf(failure: unknown): Error;
+  errorOf(failure: unknown): Promise<Error>;
 }
 
 /** How long a page waits for a server that decodes many changes of other tables; the next pass continues from there. */
@@ -41,7 +41,8 @@ export class WalPass implements LogPass<WalSegment> {
     // The lane may have left meanwhile.
     if (this.#isOver) return NOTHING;
     // Rows that have arrived are valid, so return them before the failure.
-    if (this.#stream.buffered === 0 && this.#stream.failure !== null) throw this.#host.errorOf(this.#stream.failure);
+    const { buffered, failure } = this.#stream;
+    if (buffered === 0 && failure !== null) throw await this.#host.errorOf(failure);
     const page = this.#stream.take(rows, bytes);
     this.#host.onGiven(page.rows);
     return { rows: page.rows, heads: new Map([[0, page.head]]), isEnd: page.rows.length === 0 };

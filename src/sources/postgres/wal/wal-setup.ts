@@ -8,7 +8,7 @@ import { readColumns, type TableReference } from "../table-discovery.ts";
 import { columnsOf, type EventParts, eventPartsOf, keptNames, type WalPreset } from "./event-parts.ts";
 import { ensurePublication, type Publication, publicationOf, requirePublication } from "./publication.ts";
 import { createSlot, identify, type ServerIdentity, withLink } from "./replication.ts";
-import { dropSlot, slotHealth, slotName } from "./slot.ts";
+import { dropSlot, isLost, slotHealth, slotName } from "./slot.ts";
 import { between, writePosition } from "./wal-position.ts";
 import type { WalContent } from "./wal-reading.ts";
 
@@ -77,7 +77,7 @@ export async function firstPosition(options: WalOptions, setup: WalSetup): Promi
   const { database, start } = options;
   const { content, server, slot } = setup;
   const health = await slotHealth(database, slot);
-  const isUsable = health !== null && health.walStatus !== "lost" && health.confirmedLsn !== null;
+  const isUsable = health !== null && !isLost(health);
   if (isUsable && health.plugin !== "pgoutput") {
     const what = `The replication slot ${slot} uses the plugin ${health.plugin}: the relay can read only slots of pgoutput`;
     throw new RelayError("CONFIG_INVALID", what);
