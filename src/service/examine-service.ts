@@ -118,10 +118,10 @@ function doctorDestination(
     ...routedTopics(config, name, listed),
     ...(isExactlyOnce
       ? {
-          prepareTransactions: () =>
+          examineTransactions: () =>
             whileOpen(
               () => destination.open(),
-              (it) => prepared(it, slots),
+              async ({ transactions }) => (await transactions?.examine?.(slots)) ?? [],
             ),
         }
       : {}),
@@ -132,11 +132,6 @@ function doctorDestination(
 
 async function examined(publisher: Publisher, signal: AbortSignal): Promise<readonly Obstacle[]> {
   return (await publisher.examine?.(signal)) ?? [];
-}
-
-/** What the service does at its start: creates the ledger if it is missing, and checks its rights. */
-async function prepared(publisher: Publisher, slots: number): Promise<void> {
-  await publisher.transactions?.prepare(slots);
 }
 
 /** Bounds both the work and the close: a server that hangs can block either. */

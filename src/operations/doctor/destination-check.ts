@@ -49,10 +49,11 @@ function explained(name: string, error: unknown, otherwise: string): Pick<Findin
   return { what: `${name}: ${what}`, fix: fix ?? (isRelayError(error) ? "" : otherwise) };
 }
 
-async function transactionFindings({ name, prepareTransactions }: DoctorDestination): Promise<Finding[]> {
+async function transactionFindings({ examineTransactions, name }: DoctorDestination): Promise<Finding[]> {
   try {
-    await prepareTransactions?.();
-    return [];
+    const fix = "Nothing to do: `outbox-relay run` creates what is missing.";
+    const notes = (await examineTransactions?.()) ?? [];
+    return notes.map((what) => ({ severity: "note", check: "destination", what: `${name}: ${what}`, fix }));
   } catch (error) {
     const way = "Check the brokers and the settings of the destination.";
     return [{ severity: "error", check: "destination", ...explained(name, error, way) }];

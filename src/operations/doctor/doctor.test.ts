@@ -134,8 +134,9 @@ test("A17 what a destination reports is shown in its words, and no further check
     ...NOWHERE,
     name: "rabbit",
     examine: async () => [{ severity: "error", reason: "RabbitMQ at h:1: the password is wrong" }],
-    prepareTransactions: async () => {
+    examineTransactions: async () => {
       asked += 1;
+      return [];
     },
   };
   const [found, ...others] = await findings({ destinations: [destination] });
@@ -295,7 +296,7 @@ test("A17 brokers that do not answer, missing topics and refused transactions", 
     name: "kafka",
     brokers: [there, "127.0.0.1:1"],
     topicsOf: ({ type }, { schema }) => [`${schema}.${type}`],
-    prepareTransactions: async () => {
+    examineTransactions: async () => {
       throw new RelayError("TRANSACTIONS_REFUSED", "The user relay lacks Write on the transactional id");
     },
     missingTopics: async (topics) => {

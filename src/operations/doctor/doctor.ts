@@ -14,6 +14,8 @@ import { checkIds, checkRowSecurity, checkTables } from "./table-check.ts";
 import { checkUpkeep } from "./upkeep-check.ts";
 import { checkWal } from "./wal-check.ts";
 
+const SEVERITIES = ["error", "warning", "note"];
+
 /** Runs all checks. A failing check does not stop the others; only an unreachable database makes this throw. */
 export async function examine(subject: DoctorSubject): Promise<readonly Finding[]> {
   // The check of the grants reports what the role may not do, with the statement that fixes it.
@@ -52,7 +54,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
   const sources = await sampledSources(subject, [...sampledQueues(subject, shaped), ...logs], look);
   // Each may wait for its whole timeout, so they run in parallel.
   await Promise.all(subject.destinations.map((it) => look("destination", () => checkDestination(it, sources))));
-  return findings.sort((left, right) => left.severity.localeCompare(right.severity));
+  return findings.sort((left, right) => SEVERITIES.indexOf(left.severity) - SEVERITIES.indexOf(right.severity));
 }
 
 /** All sources, with samples where a destination needs its topics created. */

@@ -31,8 +31,11 @@ export interface DoctorDestination {
   readonly brokers: readonly string[];
   /** Connects, logs in and checks its targets, without writing. Ends in bounded time; throws when it cannot check. */
   readonly examine?: () => Promise<readonly Obstacle[]>;
-  /** Present for exactly-once delivery: throws, with the fix, when transactions do not work. */
-  readonly prepareTransactions?: () => Promise<void>;
+  /**
+   * Present for exactly-once delivery: throws, with the fix, when transactions do not work. Returns what `run` would
+   * create for them; creates nothing itself.
+   */
+  readonly examineTransactions?: () => Promise<readonly string[]>;
   /** Present where topics must exist: those that cannot be written to, with the reason. */
   readonly missingTopics?: (topics: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   /** How to fix a missing topic; `{topic}` stands for its name. */
