@@ -16,7 +16,7 @@ const facts: Parameters<typeof overviewOf>[0] = {
   retrying: 1,
   parkedKeys: 2,
   deadLetters: 3,
-  unrouted: 0,
+  unrouted: { events: 0, isEstimate: false },
   publishedTotal: 9_007_199_254_740_993n,
   destinations: [],
   instances: [],
@@ -40,6 +40,24 @@ test("F3 the drain time is the backlog divided by the rate at which it shrinks",
   );
   const overview = overviewOf(facts);
   assert.deepEqual([overview.publishedTotal, overview.writtenPerSecond], ["9007199254740993", 1.23]);
+  overviewSchema.parse(overview);
+});
+
+test("H1 an estimated number of unrouted events is marked in health and overview", () => {
+  const unrouted = (isEstimate: boolean) => [
+    { source: "a.b", events: 12_000, isEstimate, oldestAgeMs: null },
+    { source: "a.c", events: 1, isEstimate: false, oldestAgeMs: null },
+  ];
+  for (const isEstimate of [true, false]) {
+    const health = healthOf({ ...FACTS, unrouted: unrouted(isEstimate) });
+    assert.deepEqual([health.unroutedEventCount, health.isUnroutedEstimate === true], [12_001, isEstimate]);
+    assert.equal(health.isEstimate, undefined, "which is about the pending events");
+    const { isUnroutedEstimate, unrouted: events } = bareOverview(health);
+    assert.deepEqual([events, isUnroutedEstimate], [12_001, isEstimate]);
+  }
+  const overview = overviewOf({ ...facts, unrouted: { events: 12_001, isEstimate: true } });
+  assert.deepEqual([overview.unrouted, overview.isUnroutedEstimate], [12_001, true]);
+  assert.deepEqual(overviewOf({ ...facts, unrouted: null }).unrouted, null);
   overviewSchema.parse(overview);
 });
 

@@ -28,7 +28,7 @@ interface OverviewFacts {
   readonly parkedKeys: number;
   readonly deadLetters: number;
   /** Events without a route; null when unknown. */
-  readonly unrouted: number | null;
+  readonly unrouted: { readonly events: number; readonly isEstimate: boolean } | null;
   readonly publishedTotal: bigint;
   readonly destinations: readonly Destination[];
   readonly instances: readonly LivingInstance[];
@@ -56,7 +56,8 @@ export function overviewOf(facts: OverviewFacts): Overview {
     retrying: facts.retrying,
     parkedKeys: facts.parkedKeys,
     deadLetters: facts.deadLetters,
-    unrouted: facts.unrouted,
+    unrouted: facts.unrouted?.events ?? null,
+    isUnroutedEstimate: facts.unrouted?.isEstimate ?? false,
     publishedTotal: facts.publishedTotal.toString(),
     destinations: [...facts.destinations],
     instances: [...facts.instances],
@@ -82,7 +83,10 @@ export function bareOverview(health: Health): Overview {
     retrying: 0,
     parkedKeys: 0,
     deadLetters: health.deadLetterCount ?? 0,
-    unrouted: health.unroutedEventCount ?? null,
+    unrouted:
+      health.unroutedEventCount === undefined
+        ? null
+        : { events: health.unroutedEventCount, isEstimate: health.isUnroutedEstimate === true },
     publishedTotal: 0n,
     destinations: [],
     instances: [],

@@ -35,6 +35,12 @@ export interface Transactions {
   prepare(slots: number): Promise<void>;
 
   /**
+   * Checks what `prepare` checks, as far as that shows without writing anything, and throws as it does. Returns what
+   * `prepare` would create. Absent where nothing can be checked.
+   */
+  examine?(slots: number): Promise<readonly string[]>;
+
+  /**
    * Fences every former user of this lane. Afterwards none of their transactions can become visible: an open
    * transaction is aborted, one that was being committed is visible, and their requests that are still on the wire have
    * no effect. The caller must then check that it still owns the lane, because a fence also stops the rightful owner.

@@ -112,7 +112,7 @@ function addressesOf(config: ServiceConfig): Readonly<Record<string, string>> {
  * own. Exception: an intent's own destination has one type, so the relay of that intent alone and the relay of all
  * intents share the pipeline and its lanes.
  */
-function pipelineEnd(destination: string, { routes, sources }: ServiceConfig): string {
+export function pipelineEnd(destination: string, { routes, sources }: ServiceConfig): string {
   const all = routes.filter((route) => route.destination === destination);
   const typesOf = (some: readonly RouteConfig[]) => JSON.stringify(some.map(({ types }) => types));
   const isWhole = typesOf(restrictedTo(sources.only, all)) === typesOf(all);
@@ -148,6 +148,11 @@ export function routesOf({ routes, sources, subscribers }: ServiceConfig, { subs
   return subscribers.filter(({ name }) => name === subscriber).map(({ route }) => route);
 }
 
+/** The routes of a table as its pipelines use them, by the names that `pipelineEnd` gives to the destinations. */
+export function tableRoutes(config: ServiceConfig, table: FoundTable): readonly Route[] {
+  return routesOf(config, table).map((route) => ofPreset(config, table, route));
+}
+
 /** The pipelines and sources that these settings name. */
 export function configuredPipelines(config: ServiceConfig, tables: readonly FoundTable[]): Configured {
   const names = tables.flatMap((table) =>
@@ -175,7 +180,7 @@ export function requireRoutes(config: ServiceConfig, tables: readonly FoundTable
 
 function sourcePolicy(config: ServiceConfig, table: FoundTable, policy: TablePolicy): SourcePolicy {
   return {
-    routes: routesOf(config, table).map((route) => ofPreset(config, table, route)),
+    routes: tableRoutes(config, table),
     limits: { batchSize: policy.batchSize },
     timing: { pollIntervalMs: policy.pollIntervalMs },
   };

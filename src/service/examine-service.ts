@@ -1,7 +1,6 @@
 import type { DestinationConfig } from "../config/destinations/destination-scheme.ts";
-import { filledRoute, restrictedTo } from "../config/routes-config.ts";
 import type { ServiceConfig } from "../config/service-config.ts";
-import { TableFinder } from "../config/sources/find-tables.ts";
+import { type FoundTable, sourceName, TableFinder } from "../config/sources/find-tables.ts";
 import { isLog } from "../config/sources/presets.ts";
 import type { RedisStoreConfig } from "../config/sources/redis-store-config.ts";
 import { withinTime } from "../core/clock.ts";
@@ -10,9 +9,10 @@ import { examine } from "../operations/doctor/doctor.ts";
 import type { DoctorDestination, Finding } from "../operations/doctor/finding.ts";
 import type { Obstacle, Publisher } from "../ports/publisher.ts";
 import type { Database } from "../postgres/pool.ts";
-import { compileRoutes, type Routes } from "../routing/routes.ts";
 import { MESSAGE_SCHEMA } from "../sources/postgres/log/log-preset.ts";
 import { configuredPipelines } from "./engine.ts";
+import { redisTable } from "./redis-outbox-store.ts";
+import { routedTopics } from "./routed-topics.ts";
 
 /** A destination that does not answer within this time is reported as such. */
 const ANSWER_TIMEOUT_MS = 15_000;
@@ -30,7 +30,8 @@ interface Examined {
  * unreachable.
  */
 export async function examineService(config: ServiceConfig, database: Database): Promise<Examined> {
-  const found = await new TableFinder(database, { ...config, subscribers: [] }).find();
+  const listed = await new TableFinder(database, config).find();
+  const found = [...new Map(listed.map((it) => [sourceName({ ...it, subscriber: null }), it])).values()];
   // The queue checks (marks and their indexes) do not apply to logs.
   const tables = found
     .filter(({ preset }) => !isLog(preset))
@@ -38,17 +39,19 @@ export async function examineService(config: ServiceConfig, database: Database):
   await loadClients(config.destinations);
   const findings = await examine({
     database,
-    configured: configuredPipelines(config, await new TableFinder(database, config).find()),
+    configured: configuredPipelines(config, listed),
     columns: config.sources.columns,
     tables,
     managed: found.filter(({ preset }) => preset === "managed").map(({ schema, table }) => ({ schema, table })),
-    wal: found.filter(({ preset }) => preset === "wal").map(({ schema, table }) => ({ schema, table })),
+    wal: found
+      .filter(({ preset }) => preset === "wal")
+      .map(({ isDebezium, schema, table }) => ({ schema, table, isDebezium })),
     eventTables: found
       .filter(({ preset, schema }) => preset === "tail" || (preset === "wal" && schema !== MESSAGE_SCHEMA))
       .map(({ schema, table }) => ({ schema, table })),
     ...(config.logs.wal?.publication === undefined ? {} : { publication: config.logs.wal.publication }),
     hasLogs: found.some(({ preset }) => isLog(preset)),
-    destinations: config.destinations.map((it) => doctorDestination(config, it, tables.length)),
+    destinations: config.destinations.map((it) => doctorDestination(config, it, listed)),
     retentionMs: config.retentionMs,
   });
   return { findings: [...noDestination(config), ...findings], tables: found.length };
@@ -63,10 +66,12 @@ function noDestination({ destinations }: ServiceConfig): readonly Finding[] {
 }
 
 /** Runs the checks that apply to an outbox in Redis, which has no tables. */
-export async function examineRedisStore(config: ServiceConfig, { url }: RedisStoreConfig): Promise<readonly Finding[]> {
+export async function examineRedisStore(config: ServiceConfig, outbox: RedisStoreConfig): Promise<readonly Finding[]> {
+  const { name, url } = outbox;
   await loadClients(config.destinations);
   const { host, password, pathname, port, protocol, username } = new URL(url);
   const { redisPublisher } = await import("../publishers/redis/redis-publisher.ts");
+  const { waitingTypes } = await import("../sources/redis/redis-counts.ts");
   const store = redisPublisher({
     hosts: [port === "" ? `${host}:6379` : host],
     database: Number(pathname.slice(1)),
@@ -81,7 +86,13 @@ export async function examineRedisStore(config: ServiceConfig, { url }: RedisSto
       what: reason,
       fix: "Correct OUTBOX_STORE or the settings of Redis, then run `outbox-relay doctor` again.",
     }));
-  const destinations = config.destinations.map((it) => checkDestination(null, doctorDestination(config, it, 1), []));
+  const table = redisTable(outbox);
+  // The check of the store reports what keeps it from being read.
+  const types = await waitingTypes({ url, name }).catch(() => []);
+  const sources = [{ source: table, samples: types.map((type) => ({ type, headers: {} })) }];
+  const destinations = config.destinations.map((it) =>
+    checkDestination(doctorDestination(config, it, [table]), sources),
+  );
   return (await Promise.all([examineStore(), ...destinations])).flat();
 }
 
@@ -91,21 +102,26 @@ async function loadClients(destinations: readonly DestinationConfig[]): Promise<
   await Promise.allSettled(destinations.map(async (destination) => (await destination.open()).close()));
 }
 
-function doctorDestination(config: ServiceConfig, destination: DestinationConfig, tables: number): DoctorDestination {
+/** `listed` has every table, and a log once for each subscriber. */
+function doctorDestination(
+  config: ServiceConfig,
+  destination: DestinationConfig,
+  listed: readonly FoundTable[],
+): DoctorDestination {
   const { addresses, isExactlyOnce, missingTopics, name, topicFix } = destination;
-  const slots = Math.max(1, tables) * config.lanes;
+  const queues = listed.filter(({ preset }) => !isLog(preset));
+  const slots = Math.max(1, queues.length) * config.lanes;
   return {
     name,
     brokers: addresses,
     examine: () => whileOpen(() => destination.open(), examined),
-    rulesFor: (source) => routesFor(config, source).filterFor(name),
-    topicOf: (type, source) => topicOf(config, name, type, source),
+    ...routedTopics(config, name, listed),
     ...(isExactlyOnce
       ? {
-          prepareTransactions: () =>
+          examineTransactions: () =>
             whileOpen(
               () => destination.open(),
-              (it) => prepared(it, slots),
+              async ({ transactions }) => (await transactions?.examine?.(slots)) ?? [],
             ),
         }
       : {}),
@@ -114,42 +130,8 @@ function doctorDestination(config: ServiceConfig, destination: DestinationConfig
   };
 }
 
-interface SourceName {
-  readonly schema: string;
-  readonly table: string;
-}
-
-function routesFor({ destinations, routes, sources }: ServiceConfig, source: SourceName): Routes {
-  const filled = restrictedTo(sources.only, routes).map((route) => filledRoute(route, source, unknownTopic));
-  return compileRoutes(
-    filled,
-    destinations.map(({ name }) => name),
-  );
-}
-
-/** Null when the type goes to another destination, or when the topic depends on more than the type. */
-function topicOf(config: ServiceConfig, destination: string, type: string, source: SourceName): string | null {
-  const route = routesFor(config, source).routeOfType(type, destination);
-  if (route === undefined) return null;
-  const nothing = { key: null, payload: Buffer.alloc(0), headers: {}, correlationId: null, createdAt: null };
-  try {
-    return route.topic === undefined ? type : route.topic({ id: "", type, ...nothing });
-  } catch {
-    return null;
-  }
-}
-
-function unknownTopic(what: string): never {
-  throw new Error(`${what} needs more than the type`);
-}
-
 async function examined(publisher: Publisher, signal: AbortSignal): Promise<readonly Obstacle[]> {
   return (await publisher.examine?.(signal)) ?? [];
-}
-
-/** What the service does at its start: creates the ledger if it is missing, and checks its rights. */
-async function prepared(publisher: Publisher, slots: number): Promise<void> {
-  await publisher.transactions?.prepare(slots);
 }
 
 /** Bounds both the work and the close: a server that hangs can block either. */

@@ -202,7 +202,8 @@ function measured(figures: readonly BacklogFigures[]) {
   const pipelines = () => [ends];
   const answers = new AnswerBook(new SetClock());
   const causes = async () => [CAUSE];
-  const sources = { backlog: async () => figures, pipelines, answers, causes };
+  const unrouted = () => [{ source: "orders.outbox", events: 12_000, isEstimate: true, oldestAgeMs: null }];
+  const sources = { backlog: async () => figures, unrouted, pipelines, answers, causes };
   const metrics = new Metrics({ version: "1.2.3", condition, pushes, ...sources });
   condition.listen(emitter);
   metrics.listen(emitter, [ends]);
@@ -264,6 +265,8 @@ const SHOWN = [
   'outbox_relay_pending_events{source="orders.outbox",destination="web",state="pending"} 0',
   'outbox_relay_pending_events{source="orders.outbox",destination="web",state="dead"} 0',
   'outbox_relay_pending_estimated{source="orders.outbox",destination="web"} 1',
+  'outbox_relay_unrouted_events{source="orders.outbox"} 12000',
+  'outbox_relay_unrouted_estimated{source="orders.outbox"} 1',
   'outbox_relay_oldest_pending_seconds{source="orders.outbox",destination="kafka"} 1.5',
   'outbox_relay_oldest_pending_seconds{source="orders.outbox",destination="web"} 0',
   'outbox_relay_lanes{source="orders.outbox",destination="kafka",state="owned"} 2',

@@ -35,6 +35,10 @@ export function waitingOf(
 }
 
 /** Over all sources; null where none of them can count. */
-export function unroutedIn(figures: readonly Unrouted[]): number | null {
-  return figures.length === 0 ? null : figures.reduce((sum, { events }) => sum + events, 0);
+export function unroutedIn(figures: readonly Unrouted[]): Pick<Unrouted, "events" | "isEstimate"> | null {
+  if (figures.length === 0) return null;
+  return {
+    events: figures.reduce((sum, { events }) => sum + events, 0),
+    isEstimate: figures.some(({ isEstimate }) => isEstimate),
+  };
 }

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { redisOutbox } from "../../src/redis-outbox.ts";
 import { createStream, type NatsServer, readStream, startNats } from "../servers/nats.ts";
+import { openOutboxTableSql } from "../servers/openoutbox-table.ts";
+import { startRedis } from "../servers/redis.ts";
 import { startTcpProxy } from "../servers/tcp-proxy.ts";
 import { BILLING, ORDERS } from "./outbox-tables.ts";
 import { type Ended, runCommand } from "./service-process.ts";
@@ -99,5 +102,50 @@ describe("outbox-relay run to NATS", { concurrency: 2 }, () => {
     const env = { DATABASE_URL: it.relayUrl, OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: nats.url };
     const { stdout, stderr } = await runCommand(["doctor"], env);
     assert.match(stdout + stderr, /nobody\.listens \(no stream takes it\)/);
+  });
+
+  test("D6 A17 the doctor looks for the subjects of every kind of source, and for those that the routes name", async () => {
+    await using it = await stage();
+    const logged = `(position bigint generated always as identity primary key, event_id uuid unique default gen_random_uuid(),
+      event_type text, aggregate_id text, payload text)`;
+    await it.sql(`${openOutboxTableSql("public.openoutbox_events")} create schema logs; create table logs.tail ${logged};
+      create table logs.wal (id uuid primary key default gen_random_uuid(), aggregatetype text, aggregateid text, type text, payload text)`);
+    const sources = {
+      OUTBOX_SCHEMAS: "orders,public",
+      OUTBOX_MANAGED: "shop.log",
+      OUTBOX_EVENT_TABLES: "logs.tail",
+      OUTBOX_WAL: "logs.wal,message:mails",
+    };
+    const routes = [
+      { types: "mail.*", topic: "fixed.for.{schema}" },
+      { types: ["exact.type", "order.placed"] },
+      { types: "keyed.*", topic: "by.{key}" },
+      {},
+    ];
+    const env = { DATABASE_URL: it.url, OUTBOX_DESTINATION: nats.url, OUTBOX_ROUTES: JSON.stringify(routes) };
+    assert.equal((await runCommand(["migrate", "up"], { ...env, ...sources })).code, 0);
+    const asked = async (more: Record<string, string>) => {
+      const { stdout, stderr } = await runCommand(["doctor", "-o", "json"], { ...env, ...more });
+      const found = JSON.parse(stdout) as { check: string; what: string }[];
+      const topics = found.filter(({ check }) => check === "topics").map(({ what }) => what);
+      assert.equal(topics.length, 1, stdout + stderr);
+      return [...(topics[0] ?? "").matchAll(/(\S+) \(no stream takes it\)/g)].map(([, topic]) => topic).toSorted();
+    };
+    const named = ["exact.type", ...["logs", "message", "orders", "public", "shop"].map((it) => `fixed.for.${it}`)];
+    assert.deepEqual(await asked(sources), named, "nothing waits anywhere");
+
+    await it.sql(`insert into openoutbox_events (event_id, event_type, payload) values (gen_random_uuid(), 'of.open', '');
+      select shop.log_publish('of.managed', 'k', '1');
+      insert into logs.tail (event_type, payload) values ('of.tail', '1'), ('keyed.one', '1');
+      insert into logs.wal (aggregatetype, type, payload) values ('bill', 'issued', '1')`);
+    const waiting = ["of.managed", "of.open", "of.tail", "outbox.event.bill"];
+    assert.deepEqual(await asked(sources), [...named, ...waiting].toSorted());
+
+    await using redis = await startRedis();
+    const outbox = redisOutbox({ url: redis.url, name: "shop" });
+    await outbox.append({ id: "1", type: "of.redis", payload: "1" });
+    await outbox.close();
+    const store = { DATABASE_URL: "", OUTBOX_STORE: `${redis.url}?name=shop` };
+    assert.deepEqual(await asked(store), ["exact.type", "fixed.for.redis", "of.redis"]);
   });
 });

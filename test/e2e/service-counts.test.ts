@@ -25,8 +25,8 @@ type Counts = readonly [pending: number | null, behindDead: number | null, dead:
 type Told = Readonly<Record<string, Counts>>;
 
 /** One table, three routes: one whose events may be refused, one to a receiver that is down, one that takes everything. */
-async function openCrm(receiver: Receiver): Promise<{ stage: Stage; env: Record<string, string> }> {
-  const stage = await openStage(server(), { database: "counts", tables: [] });
+async function openCrm(receiver: Receiver, database: string): Promise<{ stage: Stage; env: Record<string, string> }> {
+  const stage = await openStage(server(), { database, tables: [] });
   await stage.sql(`create schema crm;
     create table ${SOURCE} (id uuid primary key default gen_random_uuid(), position bigint generated always as identity,
       event_name text not null, aggregate_id text, payload text not null default '{}', headers jsonb not null default '{}',
@@ -135,7 +135,7 @@ describe("what waits, as every surface tells it", () => {
   test("H1 A11 A13 G4: status, top, API, overview, metrics, health and console say the same as SQL, route by route", async () => {
     await using receiver = await startReceiver();
     receiver.manner = 503;
-    const { env, stage } = await openCrm(receiver);
+    const { env, stage } = await openCrm(receiver, "counts");
     await using it = stage;
     await using running = startService(["run"], env);
     await running.becomes("healthy");
@@ -196,6 +196,33 @@ describe("what waits, as every surface tells it", () => {
     assert.equal((await running.ended).code, 0);
     const left = JSON.parse((await runCommand(["status", "-o", "json"], env)).stdout) as Status;
     assert.deepEqual(ofStatus(left), truth, "status while no relay runs");
+  });
+
+  test("H1 A11: a number of unrouted events that is an estimate is marked as one, wherever it is shown", async () => {
+    await using receiver = await startReceiver();
+    const { env, stage } = await openCrm(receiver, "estimates");
+    await using it = stage;
+    await it.sql(`insert into ${SOURCE} (event_name) select 'strange.thing' from generate_series(1, 12000);
+      analyze ${SOURCE}`);
+    await using running = startService(["run"], env);
+    await running.becomes("healthy");
+    const overview = () => json<Overview>(running, "/api/v1/overview");
+    await until("it is counted", async () => ((await overview()).unrouted ?? 0) > 10_000);
+    const [status, top, health, metrics] = await Promise.all([
+      runCommand(["status"], env),
+      runCommand(["top", "--once"], env),
+      running.get("/health"),
+      running.get("/metrics"),
+    ]);
+    assert.match(status.stdout, /^crm\.outbox +unrouted .*about 1\d{4}\b/m);
+    assert.match(status.stdout, /crm\.outbox has about 1\d{4} events that no route matches/);
+    assert.match(top.stdout, /~1\d,\d{3} unrouted/);
+    assert.match(top.stdout, /^crm\.outbox +unrouted +- +~1\d,\d{3} /m);
+    assert.deepEqual([health.json().isUnroutedEstimate, (await overview()).isUnroutedEstimate], [true, true]);
+    assert.match(metrics.body, /^outbox_relay_unrouted_estimated\{source="crm\.outbox"\} 1$/m);
+    await using shown = await openConsole(browser, `http://127.0.0.1:${env.PORT}`);
+    await shown.go("#/");
+    assert.match(await shown.page.innerText(".tiles"), /Unrouted\s+≈ 1\d(?:\.\d)?k/i);
   });
 });
 

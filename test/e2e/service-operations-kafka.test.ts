@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type KafkaServer, startKafka } from "../servers/kafka.ts";
+import { withAdmin } from "../servers/kafka-admin.ts";
 import { headerText, readTopic } from "../servers/kafka-reader.ts";
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { eventsOf, openKafkaStage } from "./kafka-stage.ts";
@@ -23,9 +24,22 @@ test("A17 doctor asks the brokers: a topic that is missing is named, with the tr
   const { code, stdout, stderr } = await runCommand(["doctor"], it.env);
   assert.equal(code, 3, stderr);
   assert.match(stdout, /^! topics: Topics of kafka .*: doctor\.missing \(.*\)\n {4}TOPICS_CREATE=true/);
+  assert.match(stdout, /^- destination: kafka: .*the ledger topic "\S+" does not exist yet\n {4}.*outbox-relay run/m);
   assert.match(stdout, /0 errors, 1 warnings\n$/);
+  const topics = () => withAdmin(kafka.directBrokers, (admin) => admin.listTopics({ includeInternals: true }));
+  assert.deepEqual(await topics(), [], "the doctor created nothing");
   await kafka.createTopic("doctor.missing");
   assert.equal((await runCommand(["doctor"], it.env)).code, 0);
+  assert.deepEqual(await topics(), ["doctor.missing"]);
+  assert.equal((await it.once()).code, 0);
+  const [ledger = ""] = (await topics()).filter((name) => name.includes("ledger"));
+  const partitions = async () =>
+    (await withAdmin(kafka.directBrokers, (admin) => admin.metadata({ topics: [ledger] }))).topics.get(ledger)
+      ?.partitionsCount;
+  const before = await partitions();
+  const more = await runCommand(["doctor"], { ...it.env, LANES: "64" });
+  assert.match(more.stdout, /^- destination: kafka: .*the ledger topic "\S+" has \d+ partitions, but 64 are needed$/m);
+  assert.equal(await partitions(), before);
 });
 
 test("A2 exactly-once lanes are dealt anew only from an empty outbox, and stay exactly once", async () => {

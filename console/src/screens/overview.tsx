@@ -46,7 +46,8 @@ const OLD_MS = 60_000;
 const PACE_MS = 5_000;
 
 function Tiles({ overview }: { readonly overview: Overview }) {
-  const { deadLetters, isEstimate, oldestAgeMs, parkedKeys, pending, retrying, unrouted } = overview;
+  const { deadLetters, isEstimate, isUnroutedEstimate, oldestAgeMs, parkedKeys, pending, retrying, unrouted } =
+    overview;
   const isOld = (oldestAgeMs ?? 0) > OLD_MS;
   return (
     <div class="tiles">
@@ -94,7 +95,7 @@ function Tiles({ overview }: { readonly overview: Overview }) {
       {unrouted !== null && unrouted > 0 && (
         <Tile
           label="Unrouted"
-          value={shortCount(unrouted)}
+          value={`${isUnroutedEstimate ? "≈ " : ""}${shortCount(unrouted)}`}
           tone="bad"
           note="no matching route"
           href={placeHash("/pipelines")}
@@ -105,9 +106,12 @@ function Tiles({ overview }: { readonly overview: Overview }) {
 }
 
 /** The events that wait although none is pending. */
-function restText({ behindDeadLetters, unrouted }: Overview): string {
-  if ((behindDeadLetters ?? 0) > 0) return `${countText(behindDeadLetters)} wait behind dead letters`;
-  return (unrouted ?? 0) > 0 ? `${countText(unrouted)} without a route` : "no events waiting";
+function restText({ behindDeadLetters, isEstimate, isUnroutedEstimate, unrouted }: Overview): string {
+  const about = (isIt: boolean) => (isIt ? "≈ " : "");
+  if ((behindDeadLetters ?? 0) > 0)
+    return `${about(isEstimate)}${countText(behindDeadLetters)} wait behind dead letters`;
+  if ((unrouted ?? 0) === 0) return "no events waiting";
+  return `${about(isUnroutedEstimate)}${countText(unrouted)} without a route`;
 }
 
 function lettersText({ behindDeadLetters, isEstimate }: Overview): string {

@@ -103,6 +103,23 @@ describe("G6 outbox-relay top", () => {
     assert.equal(lines.at(-1), "q quits");
   });
 
+  test("H1 G6 unrouted events have a row of their own, marked where their number is an estimate", () => {
+    const rowOf = (lines: readonly string[]) => lines.find((line) => /^orders\.outbox {2}/.test(line)) ?? "";
+    const lines = screen(120, 30);
+    assert.match(rowOf(lines), /^orders\.outbox +unrouted +- +2 +1\.0 s +- +- +- +- +-$/, lines.join("\n"));
+    assert.match(lines[1] ?? "", / {2}2 unrouted {2}/);
+    const unrouted = [{ source: "orders.outbox", events: 12_000, isEstimate: true, oldestAgeMs: null }];
+    const estimated = screen(120, 30, { ...STATUS, unrouted });
+    assert.match(rowOf(estimated), /unrouted +- +~12,000 +- /);
+    assert.match(estimated[1] ?? "", / {2}~12,000 unrouted {2}/);
+    const many = {
+      ...STATUS,
+      pipelines: Array.from({ length: 50 }, (_, at) => ({ ...PIPELINE, pipeline: `p${at}->x` })),
+    };
+    assert.match(rowOf(screen(120, 24, many)), /unrouted/, "however many pipelines there are");
+    assert.ok(screen(120, 24, many).some((line) => /^… and \d+ more pipelines$/.test(line)));
+  });
+
   test("H1 G6 shows how long destinations take to answer, over one and five minutes, and which are slow", () => {
     const lines = screen(120, 40);
     assert.ok(lines.includes("ANSWERS OF    P50 1M    P99 1M  P50 5M  P99 5M  RELAY"), lines.join("\n"));
@@ -137,7 +154,7 @@ describe("G6 outbox-relay top", () => {
     assert.ok(screen(120, 30).every((line) => !line.includes("\u001b")));
     const coloured = screen(120, 30, STATUS, true).join("\n");
     assert.ok(!coloured.includes("\u001b[2J"));
-    assert.ok(coloured.includes("\u001b[32mrunning\u001b[39m"));
+    assert.ok(coloured.includes("running\u001b[39m") && coloured.includes("\u001b[32m"));
   });
 
   test("G6 an empty database is not an error", () => {

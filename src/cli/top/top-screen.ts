@@ -21,18 +21,42 @@ interface TopScreen {
   readonly isColoured: boolean;
 }
 
+type Unrouted = TopSnapshot["unrouted"][number];
+
 interface Column {
   readonly title: string;
   readonly text: (pipeline: TopPipeline) => string;
   readonly paint?: (pipeline: TopPipeline) => Paint | null;
+  /** For events that no route matches; absent: nothing to show. */
+  readonly unrouted?: (unrouted: Unrouted) => string;
+}
+
+/** A row of the table: a pipeline, or the unrouted events of a source. */
+interface TopRow {
+  readonly name: string;
+  readonly text: (column: Column) => string;
+  readonly paint: (column: Column) => Paint | null;
 }
 
 /** In display order. A narrow terminal omits columns in DROP_ORDER. */
 const COLUMNS: readonly Column[] = [
-  { title: "STATE", text: ({ state }) => state, paint: ({ state }) => STATE_PAINTS[state] },
+  {
+    title: "STATE",
+    text: ({ state }) => state,
+    paint: ({ state }) => STATE_PAINTS[state],
+    unrouted: () => "unrouted",
+  },
   { title: "OUT/S", text: ({ publishedPerSecond }) => rateText(publishedPerSecond) },
-  { title: "PENDING", text: (it) => countText(it.pending, it.isEstimate) },
-  { title: "OLDEST", text: ({ oldestAgeMs }) => (oldestAgeMs === null ? "-" : ageText(oldestAgeMs)) },
+  {
+    title: "PENDING",
+    text: (it) => countText(it.pending, it.isEstimate),
+    unrouted: (it) => countText(it.events, it.isEstimate),
+  },
+  {
+    title: "OLDEST",
+    text: ({ oldestAgeMs }) => oldestText(oldestAgeMs),
+    unrouted: ({ oldestAgeMs }) => oldestText(oldestAgeMs),
+  },
   {
     title: "RETRYING",
     text: ({ retrying }) => numberText(retrying),
@@ -89,34 +113,64 @@ export function topScreen({ answers, isColoured, rates, size, snapshot, problem 
   ];
   const instances = instanceLines(snapshot, size.columns);
   const free = Math.max(2, size.rows - head.length - 2);
-  const table = tableLines(snapshot.pipelines, size.columns, paint);
-  const [title = "", ...rows] = table;
+  const table = tableLines(snapshot, size.columns, paint);
   const destinations = destinationLines(answers.destinations, size.columns, paint);
   const below = ["", ...destinations, ...instances, ...(foot.length === 0 ? [] : ["", ...foot])];
   const shown = Math.max(1, free - Math.min(below.length, Math.ceil(free / 2)));
-  const body = [title, ...cut(rows, shown - 1, "pipelines", size.columns), ...below];
+  const unrouted = cut(table.unrouted, Math.floor((shown - 1) / 2), "sources with unrouted events", size.columns);
+  const pipelines = cut(table.pipelines, shown - 1 - unrouted.length, "pipelines", size.columns);
+  const body = [table.title, ...pipelines, ...unrouted, ...below];
   const quit = paint("dim", fit("q quits", size.columns));
   return [...[...head, ...body].slice(0, Math.max(0, size.rows - 1)), quit].slice(-size.rows);
 }
 
-function tableLines(pipelines: readonly TopPipeline[], columns: number, paint: ReturnType<typeof painter>): string[] {
-  if (pipelines.length === 0) return [fit("No pipelines yet: no relay has run here.", columns)];
-  const wanted = Math.min(NAME_MAX, Math.max(8, ...pipelines.map(({ pipeline }) => plain(pipeline).length)));
-  const { chosen, nameWidth } = fitting(pipelines, columns, wanted);
-  const widths = chosen.map((column) => widthOf(column, pipelines));
+interface TableLines {
+  readonly title: string;
+  readonly pipelines: readonly string[];
+  readonly unrouted: readonly string[];
+}
+
+function tableLines(
+  { pipelines, unrouted }: TopSnapshot,
+  columns: number,
+  paint: ReturnType<typeof painter>,
+): TableLines {
+  if (pipelines.length === 0) {
+    return { title: fit("No pipelines yet: no relay has run here.", columns), pipelines: [], unrouted: [] };
+  }
+  const rows = [...pipelines.map(pipelineRow), ...unrouted.map(unroutedRow)];
+  const wanted = Math.min(NAME_MAX, Math.max(8, ...rows.map(({ name }) => name.length)));
+  const { chosen, nameWidth } = fitting(rows, columns, wanted);
+  const widths = chosen.map((column) => widthOf(column, rows));
   const title = [
     fit("PIPELINE", nameWidth).padEnd(nameWidth),
     ...chosen.map((it, at) => it.title.padStart(widths[at]!)),
   ];
-  const rows = pipelines.map((pipeline) => {
+  const lines = rows.map(({ name, ...row }) => {
     const cells = chosen.map((column, at) => {
-      const text = column.text(pipeline).padStart(widths[at]!);
-      const colour = column.paint?.(pipeline) ?? null;
+      const text = row.text(column).padStart(widths[at]!);
+      const colour = row.paint(column);
       return colour === null ? text : paint(colour, text);
     });
-    return [fit(plain(pipeline.pipeline), nameWidth).padEnd(nameWidth), ...cells].join("  ");
+    return [fit(name, nameWidth).padEnd(nameWidth), ...cells].join("  ");
   });
-  return [paint("dim", title.join("  ")), ...rows];
+  return {
+    title: paint("dim", title.join("  ")),
+    pipelines: lines.slice(0, pipelines.length),
+    unrouted: lines.slice(pipelines.length),
+  };
+}
+
+function pipelineRow(it: TopPipeline): TopRow {
+  return { name: plain(it.pipeline), text: ({ text }) => text(it), paint: ({ paint }) => paint?.(it) ?? null };
+}
+
+function unroutedRow(it: Unrouted): TopRow {
+  return {
+    name: plain(it.source),
+    text: ({ unrouted }) => unrouted?.(it) ?? "-",
+    paint: ({ title }) => (title === "STATE" ? "yellow" : null),
+  };
 }
 
 /** Times from send to answer over one and five minutes, in milliseconds so that they compare. */
@@ -147,9 +201,9 @@ export function allProblems({ problems }: TopSnapshot, answers: AnswerTimes): re
   return [...problems, ...answers.problems];
 }
 
-function fitting(pipelines: readonly TopPipeline[], columns: number, wanted: number) {
+function fitting(rows: readonly TopRow[], columns: number, wanted: number) {
   let chosen = COLUMNS;
-  const room = () => columns - chosen.reduce((sum, column) => sum + 2 + widthOf(column, pipelines), 0);
+  const room = () => columns - chosen.reduce((sum, column) => sum + 2 + widthOf(column, rows), 0);
   for (const title of DROP_ORDER) {
     if (room() >= Math.min(wanted, NAME_MIN)) break;
     chosen = chosen.filter((column) => column.title !== title);
@@ -157,14 +211,15 @@ function fitting(pipelines: readonly TopPipeline[], columns: number, wanted: num
   return { chosen, nameWidth: Math.max(1, Math.min(wanted, room())) };
 }
 
-function widthOf({ text, title }: Column, pipelines: readonly TopPipeline[]): number {
-  return Math.max(title.length, ...pipelines.map((pipeline) => text(pipeline).length));
+function widthOf(column: Column, rows: readonly TopRow[]): number {
+  return Math.max(column.title.length, ...rows.map(({ text }) => text(column).length));
 }
 
 function summary(snapshot: TopSnapshot): string {
   const { deadLetters, instances, isEstimate, oldestAgeMs, parkedKeys, pending, publishedPerSecond } = snapshot;
   const { behindDeadLetters, unrouted } = snapshot;
   const unroutedCount = unrouted.reduce((sum, { events }) => sum + events, 0);
+  const isUnroutedEstimate = unrouted.some((it) => it.isEstimate);
   return [
     `${rateText(publishedPerSecond)}/s out`,
     `${countText(pending, isEstimate)} pending`,
@@ -172,7 +227,7 @@ function summary(snapshot: TopSnapshot): string {
     `${numberText(parkedKeys)} parked`,
     `${numberText(deadLetters)} dead`,
     ...(behindDeadLetters === 0 ? [] : [`${countText(behindDeadLetters, isEstimate)} behind them`]),
-    ...(unroutedCount === 0 ? [] : [`${numberText(unroutedCount)} unrouted`]),
+    ...(unroutedCount === 0 ? [] : [`${countText(unroutedCount, isUnroutedEstimate)} unrouted`]),
     instances.length === 1 ? "1 instance" : `${instances.length} instances`,
     `health ${snapshot.grade}`,
   ].join("  ");
@@ -214,6 +269,10 @@ function plain(text: string): string {
 
 function msText(ms: number | null): string {
   return ms === null ? "-" : `${numberText(Math.round(ms))} ms`;
+}
+
+function oldestText(ageMs: number | null): string {
+  return ageMs === null ? "-" : ageText(ageMs);
 }
 
 function rateText(perSecond: number | null): string {

@@ -52,7 +52,10 @@ async function printOnce(target: OperationTarget, meter: TopMeter, ask: AskAnswe
     printJson({ ...snapshot, destinations: answers.destinations, problems: allProblems(snapshot, answers) });
     return;
   }
-  const size = { columns: process.stdout.columns || 120, rows: snapshot.pipelines.length + 100 };
+  const size = {
+    columns: process.stdout.columns || 120,
+    rows: snapshot.pipelines.length + snapshot.unrouted.length + 100,
+  };
   const lines = topScreen({ snapshot, answers, rates: [], problem: null, size, isColoured: false });
   process.stdout.write(`${lines.slice(0, -1).join("\n")}\n`);
 }

@@ -51,6 +51,7 @@ export interface Health {
   readonly behindDeadLetterCount?: number;
   readonly deadLetterCount?: number;
   readonly unroutedEventCount?: number;
+  readonly isUnroutedEstimate?: true;
   readonly isEstimate?: true;
   readonly problems?: readonly Problem[];
 }
@@ -90,6 +91,7 @@ export function healthOf(facts: HealthFacts): Health {
   const known = backlog.flatMap(({ last }) => (last === null ? [] : [last]));
   const isCounted = known.length > 0 || (backlog.length === 0 && database.answers);
   const sum = (count: (of: Backlog) => number) => known.reduce((total, last) => total + count(last), 0);
+  const unrouted = unroutedIn(facts.unrouted ?? []);
   return {
     ...standingOf([...fatalCauses(facts), ...partialCauses(facts), ...youngCauses(facts)]),
     service,
@@ -105,7 +107,8 @@ export function healthOf(facts: HealthFacts): Health {
       "deadLetterCount",
       sum(({ dead }) => dead),
     ),
-    ...unlessNone("unroutedEventCount", unroutedIn(facts.unrouted ?? []) ?? 0),
+    ...unlessNone("unroutedEventCount", unrouted?.events ?? 0),
+    ...(unrouted?.isEstimate ? { isUnroutedEstimate: true as const } : {}),
     ...(known.some(({ isEstimate }) => isEstimate) ? { isEstimate: true as const } : {}),
   };
 }

@@ -48,7 +48,8 @@ export const healthSchema = z
       .describe("Events that wait behind a dead letter of their key; absent when zero"),
     deadLetterCount: z.int().optional().describe("Open dead letters; absent when zero"),
     unroutedEventCount: z.int().optional().describe("Events without a route; absent when zero"),
-    isEstimate: z.literal(true).optional(),
+    isUnroutedEstimate: z.literal(true).optional().describe("unroutedEventCount is an estimate"),
+    isEstimate: z.literal(true).optional().describe("The other counts are estimates"),
     problems: z.array(problemSchema).optional(),
   })
   .meta({ id: "Health" });

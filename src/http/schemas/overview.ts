@@ -90,6 +90,7 @@ export const overviewSchema = z
     behindDeadLetters: z.int().nullable().describe("Events that wait behind a dead letter of their key"),
     deadLetters: z.int(),
     unrouted: z.int().nullable().describe("Events without a route; null when unknown"),
+    isUnroutedEstimate: z.boolean(),
     publishedTotal: z.string(),
     destinations: z.array(destinationSchema),
     instances: z.array(z.object({ id: z.string(), name: z.string(), joinedAt: time, lanes: z.int() })),

@@ -1,18 +1,13 @@
 import { isRelayError, reasonOf } from "../../core/errors.ts";
-import { transaction } from "../../postgres/transaction.ts";
-import { operationReadSettings } from "../events/event-source.ts";
 import { canConnect } from "./can-connect.ts";
-import type { DoctorDestination, DoctorSubject, Finding, ShapedTable } from "./finding.ts";
+import type { DoctorDestination, Finding, SampledSource } from "./finding.ts";
 
 const CONNECT_MS = 2_000;
-const ROWS_LOOKED_AT = 10_000;
-const TYPES_MAX = 200;
 
-/** Whether a destination can be reached, accepts the events of these tables, and supports its delivery guarantee. */
+/** Whether a destination can be reached, accepts the events of these sources, and supports its delivery guarantee. */
 export async function checkDestination(
-  subject: Pick<DoctorSubject, "database"> | null,
   destination: DoctorDestination,
-  shaped: readonly ShapedTable[],
+  sources: readonly SampledSource[],
 ): Promise<readonly Finding[]> {
   const silent = await silentBrokers(destination.brokers);
   const findings = brokerFindings(destination, silent);
@@ -20,8 +15,8 @@ export async function checkDestination(
   const obstacles = await obstaclesOf(destination);
   findings.push(...obstacles);
   if (obstacles.some(({ severity }) => severity === "error")) return findings;
-  const topics = subject === null ? [] : await topicsOf(subject, destination, shaped);
-  return [...findings, ...(await transactionFindings(destination)), ...(await topicFindings(destination, topics))];
+  const topics = await topicFindings(destination, topicsOf(destination, sources));
+  return [...findings, ...(await transactionFindings(destination)), ...topics];
 }
 
 async function silentBrokers(brokers: readonly string[]): Promise<readonly string[]> {
@@ -54,37 +49,24 @@ function explained(name: string, error: unknown, otherwise: string): Pick<Findin
   return { what: `${name}: ${what}`, fix: fix ?? (isRelayError(error) ? "" : otherwise) };
 }
 
-async function transactionFindings({ name, prepareTransactions }: DoctorDestination): Promise<Finding[]> {
+async function transactionFindings({ examineTransactions, name }: DoctorDestination): Promise<Finding[]> {
   try {
-    await prepareTransactions?.();
-    return [];
+    const fix = "Nothing to do: `outbox-relay run` creates what is missing.";
+    const notes = (await examineTransactions?.()) ?? [];
+    return notes.map((what) => ({ severity: "note", check: "destination", what: `${name}: ${what}`, fix }));
   } catch (error) {
     const way = "Check the brokers and the settings of the destination.";
     return [{ severity: "error", check: "destination", ...explained(name, error, way) }];
   }
 }
 
-/** The topics of the table's events, as far as the type alone decides. */
-async function topicsOf(
-  { database }: Pick<DoctorSubject, "database">,
-  destination: DoctorDestination,
-  shaped: readonly ShapedTable[],
-): Promise<readonly string[]> {
-  if (destination.missingTopics === undefined) return [];
-  const topics = new Set<string>();
-  for (const { table, shape } of shaped) {
-    const rows = await transaction(database.pool, operationReadSettings(database, "reading the types"), (session) =>
-      session.rows(
-        `select distinct type from (select ${shape.eventType} as type from ${shape.quotedName} t limit ${ROWS_LOOKED_AT}) s
-         limit ${TYPES_MAX}`,
-      ),
-    );
-    for (const [type] of rows) {
-      const topic = destination.topicOf(type ?? "", table);
-      if (topic !== null && topic !== "") topics.add(topic);
-    }
-  }
-  return [...topics];
+/** The topics that the routes name, and those of the waiting events as far as the samples decide. */
+function topicsOf({ namedTopics, topicsOf }: DoctorDestination, sources: readonly SampledSource[]): readonly string[] {
+  const topics = sources.flatMap(({ samples, source }) => [
+    ...namedTopics(source),
+    ...samples.flatMap((sample) => topicsOf(sample, source)),
+  ]);
+  return [...new Set(topics)].filter((topic) => topic !== "");
 }
 
 async function topicFindings(

@@ -17,7 +17,13 @@ let owner: Database;
 let database: Database;
 
 const TABLE = { schema: "app", table: "outbox", isOpenOutbox: false, isThere: true };
-const NOWHERE: DoctorDestination = { name: "stdout", brokers: [], rulesFor: () => null, topicOf: (type) => type };
+const NOWHERE: DoctorDestination = {
+  name: "stdout",
+  brokers: [],
+  rulesFor: () => null,
+  namedTopics: () => [],
+  topicsOf: ({ type }) => [type],
+};
 
 before(async () => {
   server = await startPostgres({ version: 18, flags: ["-c", "autovacuum=off", "-c", "fsync=on"] });
@@ -99,14 +105,38 @@ test("A17 a table without a key column has no order, and the printed statement g
   assert.deepEqual(await findings(), []);
 });
 
+test("A17 an event table and a table of the write-ahead log without a key column have no order either", async () => {
+  const columns = "event_id uuid unique default gen_random_uuid(), event_type text, payload text";
+  await server.query(`create table app.events (position bigint generated always as identity primary key, ${columns});
+    create table app.logged (${columns}); create table app.routed (id uuid unique, aggregatetype text, type text, payload text);
+    grant select on app.events, app.logged, app.routed to relay`);
+  const [events, logged] = [
+    { schema: "app", table: "events" },
+    { schema: "app", table: "logged" },
+  ];
+  const routed = { schema: "app", table: "routed", isDebezium: true };
+  const subject = { eventTables: [events, logged, routed], wal: [logged, routed] };
+  const keys = async () => (await findings(subject)).filter(({ check }) => check === "order");
+  const found = await keys();
+  assert.deepEqual(
+    found.map(({ severity, what }) => `${severity}: ${what}`),
+    ["events", "logged", "routed"].map(
+      (name) => `warning: app.${name} has no key column, so its events are delivered in no order`,
+    ),
+  );
+  for (const { fix } of found) await server.query(fix);
+  assert.deepEqual(await keys(), []);
+});
+
 test("A17 what a destination reports is shown in its words, and no further check runs", async () => {
   let asked = 0;
   const destination: DoctorDestination = {
     ...NOWHERE,
     name: "rabbit",
     examine: async () => [{ severity: "error", reason: "RabbitMQ at h:1: the password is wrong" }],
-    prepareTransactions: async () => {
+    examineTransactions: async () => {
       asked += 1;
+      return [];
     },
   };
   const [found, ...others] = await findings({ destinations: [destination] });
@@ -281,11 +311,11 @@ test("A17 brokers that do not answer, missing topics and refused transactions", 
   const there = `127.0.0.1:${(listener.address() as { port: number }).port}`;
   const asked: string[][] = [];
   const destination: DoctorDestination = {
-    rulesFor: () => null,
+    ...NOWHERE,
     name: "kafka",
     brokers: [there, "127.0.0.1:1"],
-    topicOf: (type, { schema }) => `${schema}.${type}`,
-    prepareTransactions: async () => {
+    topicsOf: ({ type }, { schema }) => [`${schema}.${type}`],
+    examineTransactions: async () => {
       throw new RelayError("TRANSACTIONS_REFUSED", "The user relay lacks Write on the transactional id");
     },
     missingTopics: async (topics) => {

@@ -1,3 +1,4 @@
+import type { OutboxEvent } from "../../core/event.ts";
 import type { Obstacle } from "../../ports/publisher.ts";
 import type { TypeFilter } from "../../ports/queue-store.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
@@ -30,16 +31,47 @@ export interface DoctorDestination {
   readonly brokers: readonly string[];
   /** Connects, logs in and checks its targets, without writing. Ends in bounded time; throws when it cannot check. */
   readonly examine?: () => Promise<readonly Obstacle[]>;
-  /** Present for exactly-once delivery: throws, with the fix, when transactions do not work. */
-  readonly prepareTransactions?: () => Promise<void>;
+  /**
+   * Present for exactly-once delivery: throws, with the fix, when transactions do not work. Returns what `run` would
+   * create for them; creates nothing itself.
+   */
+  readonly examineTransactions?: () => Promise<readonly string[]>;
   /** Present where topics must exist: those that cannot be written to, with the reason. */
   readonly missingTopics?: (topics: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   /** How to fix a missing topic; `{topic}` stands for its name. */
   readonly topicFix?: string;
   /** Which events of a source it receives; null for all. */
-  readonly rulesFor: (source: { readonly schema: string; readonly table: string }) => TypeFilter;
-  /** The topic of an event of this type; null when it has another destination, or when more than the type decides. */
-  readonly topicOf: (type: string, source: { readonly schema: string; readonly table: string }) => string | null;
+  readonly rulesFor: (source: TableName) => TypeFilter;
+  /** The topics that the routes of a source name without an event: fixed ones, and those of exact types. */
+  readonly namedTopics: (source: TableName) => readonly string[];
+  /** The topics of such an event; none when it has another destination, or when more than the sample decides. */
+  readonly topicsOf: (sample: EventSample, source: TableName) => readonly string[];
+}
+
+/** What is read of waiting events to know where they go. */
+export type EventSample = Pick<OutboxEvent, "type" | "headers">;
+
+/** A table to take samples from, as SQL fragments over its alias `t`. */
+export interface SampledTable {
+  readonly table: TableName;
+  readonly type: string;
+  /** The condition of waiting rows; null for a log, whose rows have no state. */
+  readonly waiting: string | null;
+  /** The position by which the newest rows of a log are found; null without an index on it. */
+  readonly newest: string | null;
+  /** The value that Debezium's topics contain; null elsewhere. */
+  readonly aggregateType: string | null;
+}
+
+/** A source of events with samples of what waits there, one per type. */
+export interface SampledSource {
+  readonly source: TableName;
+  readonly samples: readonly EventSample[];
+}
+
+interface WalLog extends TableName {
+  /** Its rows become messages by Debezium's rules. */
+  readonly isDebezium?: boolean;
 }
 
 /** Everything that the doctor examines. */
@@ -52,7 +84,7 @@ export interface DoctorSubject {
   /** Append-only tables of the application, read by position or from the write-ahead log. */
   readonly eventTables?: readonly TableName[];
   /** Tables, or `message` and a prefix, that are read from the write-ahead log. */
-  readonly wal?: readonly TableName[];
+  readonly wal?: readonly WalLog[];
   /** The publication for the write-ahead log; undefined: one that the relay creates. */
   readonly publication?: string;
   /** There are logs among the sources, so a missing queue table is no finding. */

@@ -1,4 +1,4 @@
-import { displayTable } from "../../postgres/identifiers.ts";
+import { displayTable, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { transaction } from "../../postgres/transaction.ts";
 import { operationReadSettings } from "../events/event-source.ts";
 import type { DoctorSubject, Finding, ShapedTable } from "./finding.ts";
@@ -6,10 +6,10 @@ import type { DoctorSubject, Finding, ShapedTable } from "./finding.ts";
 const ROWS_LOOKED_AT = 10_000;
 
 /** The relay guarantees order per key: without keys there is no order. */
-export function checkKey({ table, shape }: ShapedTable): readonly Finding[] {
-  if (shape.keyText !== "null") return [];
+export function checkKey(table: TableName, hasKey: boolean, keyName = "aggregate_id"): readonly Finding[] {
+  if (hasKey) return [];
   const what = `${displayTable(table)} has no key column, so its events are delivered in no order`;
-  const fix = `alter table ${shape.quotedName} add column aggregate_id text; -- and store there the id of each event's aggregate; OUTBOX_COLUMNS=key=column selects another column`;
+  const fix = `alter table ${quoteTable(table)} add column ${keyName} text; -- and store there the id of each event's aggregate; OUTBOX_COLUMNS=key=column selects another column`;
   return [{ severity: "warning", check: "order", what, fix }];
 }
 

@@ -24,13 +24,18 @@ export async function checkTables(subject: DoctorSubject): Promise<ExaminedTable
         if (!claims?.hasOrderIndex) findings.push(openOutboxIndex(table));
       } else shaped.push({ table, shape: await readShape(database, table, columns) });
     } catch (error) {
-      // The check of the grants reports missing rights, with the statement that fixes them.
-      if (isRelayError(error, "GRANT_MISSING")) continue;
-      if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
-      findings.push(isRelayError(error, "TABLE_MISSING") ? missing(error) : unreadable(error));
+      findings.push(...tableFault(error));
     }
   }
   return { findings, shaped };
+}
+
+/** Why a table cannot be read. */
+export function tableFault(error: unknown): readonly Finding[] {
+  // The check of the grants reports missing rights, with the statement that fixes them.
+  if (isRelayError(error, "GRANT_MISSING")) return [];
+  if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
+  return [isRelayError(error, "TABLE_MISSING") ? missing(error) : unreadable(error)];
 }
 
 function noTables(): Finding {

@@ -124,8 +124,8 @@ function figuresOf(counted: Counted): Figures {
 }
 
 function unroutedText({ events, isEstimate }: UnroutedEvents): string {
-  const many = events === 1 ? "1 event" : `${isEstimate ? "about " : ""}${events} events`;
-  return `${many} that no route matches`;
+  const many = events === 1 ? "1 event" : `${events} events`;
+  return `${isEstimate ? "about " : ""}${many} that no route matches`;
 }
 
 /** Pipelines whose service runs without serving them. A stopped service is not retired: its events wait for it. */

@@ -104,6 +104,28 @@ test("H1 F3 the largest strata are named, the smaller ones are combined, and eac
   );
 });
 
+test("H1 F3 a destination that has only small strata is tested by itself too", () => {
+  const of = (destination: string, number: number, count: number) =>
+    Array.from({ length: number }, (_, index) => ({
+      ...{ destination, type: `${destination}-${index}`, group: "abc", error: "no" },
+      count: count - index,
+    }));
+  const strata = topStrata([...of("http", 25, 100), ...of("mail", 3, 9), ...of("crm", 1, 2)]);
+  const named = (destination: string) => strata.filter((it) => it.destination === destination).map(({ type }) => type);
+  assert.deepEqual([strata.length, named("mail"), named("crm")], [STRATA_MAX + 1, ["mail-0"], ["crm-0"]]);
+  assert.deepEqual(named("http").slice(-1), [`http-${STRATA_MAX - 3}`], "the largest ones first");
+  const decision = decide({
+    ...facts,
+    strata: strata.map((it) => ({ ...stratum(), ...it })),
+    progress: progress({ waiting: 9_999 }),
+  });
+  assert.deepEqual(decision.kind === "go" && decision.rooms, Array(STRATA_MAX + 1).fill(1));
+
+  const many = Array.from({ length: 40 }, (_, index) => of(`crm-${index}`, 2, 50 - index)).flat();
+  const each = topStrata(many.toSorted((left, right) => right.count - left.count));
+  assert.equal(new Set(each.map(({ destination }) => destination)).size, 41, "all destinations, and the rest");
+});
+
 test("F3 the same error ends a plan at any stage, any error ends the first two, and many others the last", () => {
   const other = { id: "e1", reason: "no", isSame: false, stratum: 0 };
   const stopped = (stage: "ten" | "rest", failures: readonly (typeof other)[], failedNow = 1, passed = 20) => {

@@ -25,18 +25,24 @@ export interface PlanStratum extends Stratum {
   readonly failure: string | null;
 }
 
-/** Each has a canary of its own; the smaller ones share one. */
+/** Each has a canary of its own; the smaller ones share one. More only where there are more destinations. */
 export const STRATA_MAX = 20;
 const FAILURE_CHARACTERS_MAX = 500;
 
 /** The progress of a new plan. */
 export const FRESH_STRATUM = { sent: 0, done: 0, failed: 0, left: 0, passed: 0, failure: null };
 
-/** The largest strata, with the rest combined. */
+/**
+ * The largest strata, with the rest combined. The largest one of each destination is always among them: no destination
+ * gets the rest of a plan untested. Expects the largest first.
+ */
 export function topStrata(strata: readonly Stratum[]): readonly Stratum[] {
-  if (strata.length <= STRATA_MAX) return strata;
-  const count = strata.slice(STRATA_MAX).reduce((sum, it) => sum + it.count, 0);
-  return [...strata.slice(0, STRATA_MAX), { destination: null, type: null, group: null, error: null, count }];
+  const ofDestinations = new Map(strata.toReversed().map((it) => [it.destination, it]));
+  const kept = new Set(ofDestinations.values());
+  for (const stratum of strata) if (kept.size < STRATA_MAX) kept.add(stratum);
+  if (kept.size === strata.length) return strata;
+  const count = strata.filter((it) => !kept.has(it)).reduce((sum, it) => sum + it.count, 0);
+  return [...strata.filter((it) => kept.has(it)), { destination: null, type: null, group: null, error: null, count }];
 }
 
 /** Destination, type, fingerprint, error and count, in the order of a row. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { withAdmin } from "../../../test/servers/kafka-admin.ts";
 import { type Right, type SecureKafka, startSecureKafka } from "../../../test/servers/kafka-secure.ts";
 import { kinds, message, shown } from "./kafka-fixture.test.ts";
 import { missingRights } from "./transaction-rights.ts";
@@ -67,6 +68,38 @@ test("A2 each right that transactions need is asked for by its name, one after a
   await commit(lane, 1n, service.messages("a1 b1"));
   assert.deepEqual(await ledger(lane), [1n]);
   await service.assertVisible("a1", "b1");
+});
+
+test("A17 A2 an examination names the rights that it can see to be missing, and writes nothing", async () => {
+  await using service = await openAs("clinic");
+  const { transactions, settings } = service;
+  const { topic } = settings.ledger;
+  const refused = (message: RegExp, slots = 2) =>
+    assert.rejects(async () => await transactions.examine?.(slots), { code: "TRANSACTIONS_REFUSED", message });
+  const topics = () => withAdmin(kafka.directBrokers, (admin) => admin.listTopics({ includeInternals: true }));
+  const before = await topics();
+
+  await refused(/Describe and Write on TransactionalId "clinic\." \(as a prefix\): `kafka-acls\.sh/);
+  await kafka.allow(USER, [onIds("clinic", "DESCRIBE")]);
+  await refused(/TransactionalId "clinic\."/);
+  await kafka.allow(USER, [onIds("clinic", "WRITE")]);
+  await refused(/Describe on Topic "outbox-relay\.ledger\.clinic"/);
+  await kafka.allow(USER, [onTopic(topic, "DESCRIBE")]);
+  await refused(/Create on Topic "outbox-relay\.ledger\.clinic"/);
+  await kafka.allow(USER, [onTopic(topic, "CREATE")]);
+  assert.match((await transactions.examine?.(2))?.join() ?? "", /"outbox-relay\.ledger\.clinic" does not exist yet$/);
+  assert.deepEqual(await topics(), before);
+
+  await kafka.createTopic(topic, { partitions: 2, config: { "cleanup.policy": "delete" } });
+  await refused(/Read and Write and DescribeConfigs on Topic "outbox-relay\.ledger\.clinic"/);
+  await kafka.allow(USER, [onTopic(topic, "READ", "WRITE", "DESCRIBE_CONFIGS")]);
+  await refused(/Alter on Topic/, 5);
+  await kafka.allow(USER, [onTopic(topic, "ALTER")]);
+  await assert.rejects(async () => await transactions.examine?.(5), { code: "LEDGER_UNFIT" });
+  await kafka.deleteTopic(topic);
+  await kafka.createTopic(topic, { partitions: 2, config: { "cleanup.policy": "compact" } });
+  assert.match((await transactions.examine?.(5))?.join() ?? "", /has 2 partitions, but 5 are needed$/);
+  assert.deepEqual(await transactions.examine?.(2), []);
 });
 
 test("a topic without the right to write costs its own events, and not the lane", async () => {

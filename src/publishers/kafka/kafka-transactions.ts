@@ -1,11 +1,13 @@
 import type { LaneAddress, LaneTransactions, Transactions } from "../../ports/transactions.ts";
-import { destroyClient, type Kafka, loadKafka, openClient } from "./kafka-client.ts";
+import { anyConnection, apiOf, destroyClient, type Kafka, loadKafka, openClient } from "./kafka-client.ts";
 import { BatchLimits, type KafkaSettings } from "./kafka-config.ts";
+import { CODE } from "./kafka-error-codes.ts";
+import { answersIn } from "./kafka-errors.ts";
 import { GivenUp, KafkaLaneTransactions, type LaneContext, untilAborted } from "./kafka-lane-transactions.ts";
 import { Topics } from "./kafka-topics.ts";
 import type { KafkaAccess } from "./ledger-metadata.ts";
 import { transactionalId } from "./ledger-record.ts";
-import { prepareLedger } from "./ledger-topic.ts";
+import { examineLedger, prepareLedger } from "./ledger-topic.ts";
 import { TransactionCoordinator } from "./transaction-coordinator.ts";
 import { RecordCounts } from "./transaction-outcomes.ts";
 import { transactionsFault } from "./transaction-rights.ts";
@@ -41,6 +43,13 @@ class KafkaTransactions implements Transactions {
     return preparing;
   }
 
+  async examine(slots: number): Promise<readonly string[]> {
+    return await this.#ask(async (access) => {
+      await askForRights(access);
+      return await examineLedger(access, slots);
+    });
+  }
+
   async fence(lane: LaneAddress, signal: AbortSignal): Promise<LaneTransactions> {
     const kafka = await loadKafka();
     const access = this.#open(kafka);
@@ -65,11 +74,17 @@ class KafkaTransactions implements Transactions {
   }
 
   async #prepare(slots: number): Promise<void> {
-    const access = this.#open(await loadKafka());
-    try {
+    await this.#ask(async (access) => {
       if (!this.#isAllowed) await probe(access);
       this.#isAllowed = true;
       await prepareLedger(access, slots);
+    });
+  }
+
+  async #ask<T>(work: (access: KafkaAccess) => Promise<T>): Promise<T> {
+    const access = this.#open(await loadKafka());
+    try {
+      return await work(access);
     } catch (error) {
       this.#failures += 1;
       throw transactionsFault(access, error);
@@ -94,4 +109,17 @@ class KafkaTransactions implements Transactions {
 /** Only using a transactional id shows whether the user has the right to. This id belongs to no lane. */
 async function probe(access: KafkaAccess): Promise<void> {
   await new TransactionCoordinator(access, `${access.settings.service}.probe`).init();
+}
+
+/**
+ * Ends a transaction that this id, which belongs to no lane, never began: the broker checks the rights first and changes
+ * nothing. A search for the coordinator would create its topic in a new cluster.
+ */
+async function askForRights({ client, kafka, settings }: KafkaAccess): Promise<void> {
+  const api = await apiOf(kafka, client, "EndTxn");
+  const answer = api.async(await anyConnection(kafka, client), `${settings.service}.examination`, -1n, -1, false);
+  await answer.catch((error: unknown) => {
+    const codes = answersIn(error).map(({ code }) => code);
+    if (codes.length === 0 || codes.includes(CODE.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)) throw error;
+  });
 }

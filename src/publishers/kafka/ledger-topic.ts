@@ -38,10 +38,7 @@ const UNCLEAN = "unclean.leader.election.enable";
 export async function prepareLedger(access: KafkaAccess, slots: number): Promise<void> {
   const giveUpMs = performance.now() + TIMEOUT_MS;
   for (;;) {
-    const metadata = await describeLedger(access);
-    if (metadata.code === CODE.TOPIC_AUTHORIZATION_FAILED) throw refusedOnLedger(access.settings, ["Describe"]);
-    const missing = metadata.code === CODE.NONE ? missingRights(metadata.rights) : [];
-    if (missing.length > 0) throw refusedOnLedger(access.settings, missing);
+    const metadata = await describeOwnLedger(access);
     if (metadata.code === CODE.NONE && metadata.partitions.length >= slots) return await verify(access, metadata);
     if (performance.now() > giveUpMs) throw unready(access.settings, metadata, slots);
     if (metadata.code === CODE.UNKNOWN_TOPIC_OR_PARTITION) await create(access, metadata, slots);
@@ -50,24 +47,58 @@ export async function prepareLedger(access: KafkaAccess, slots: number): Promise
   }
 }
 
-async function create(access: KafkaAccess, { controller }: LedgerMetadata, slots: number): Promise<void> {
+/** What `prepareLedger` would create. The brokers only validate the requests, rights included. */
+export async function examineLedger(access: KafkaAccess, slots: number): Promise<readonly string[]> {
+  const metadata = await describeOwnLedger(access);
+  const { code, partitions } = metadata;
+  const note = (what: string) => [`${ledgerOf(access.settings)} ${what}`];
+  if (code === CODE.UNKNOWN_TOPIC_OR_PARTITION) {
+    await create(access, metadata, slots, true);
+    return note("does not exist yet");
+  }
+  if (code !== CODE.NONE) throw unready(access.settings, metadata, slots);
+  if (partitions.length < slots) await grow(access, metadata, slots, true);
+  await verify(access, metadata);
+  return partitions.length < slots ? note(tooFew(metadata, slots)) : [];
+}
+
+/** Throws when this user lacks a right on it. */
+async function describeOwnLedger(access: KafkaAccess): Promise<LedgerMetadata> {
+  const metadata = await describeLedger(access);
+  if (metadata.code === CODE.TOPIC_AUTHORIZATION_FAILED) throw refusedOnLedger(access.settings, ["Describe"]);
+  const missing = metadata.code === CODE.NONE ? missingRights(metadata.rights) : [];
+  if (missing.length > 0) throw refusedOnLedger(access.settings, missing);
+  return metadata;
+}
+
+async function create(
+  access: KafkaAccess,
+  { controller }: LedgerMetadata,
+  slots: number,
+  validateOnly = false,
+): Promise<void> {
   const { ledger, requestTimeoutMs } = access.settings;
   const configs = Object.entries(CREATION).map(([name, value]) => ({ name, value }));
   const { topic: name, replicationFactor } = ledger;
   const topic = { name, numPartitions: slots, replicationFactor, assignments: [], configs };
   try {
-    await askBroker(access, controller, "CreateTopics", [topic], requestTimeoutMs, false);
+    await askBroker(access, controller, "CreateTopics", [topic], requestTimeoutMs, validateOnly);
   } catch (error) {
     throwUnlessPassing(access.settings, error, "Create", "could not be created");
   }
 }
 
 /** Partitions are only added, so the lanes keep theirs. */
-async function grow(access: KafkaAccess, { controller }: LedgerMetadata, slots: number): Promise<void> {
+async function grow(
+  access: KafkaAccess,
+  { controller }: LedgerMetadata,
+  slots: number,
+  validateOnly = false,
+): Promise<void> {
   const { ledger, requestTimeoutMs } = access.settings;
   const topic = { name: ledger.topic, count: slots, assignments: null };
   try {
-    await askBroker(access, controller, "CreatePartitions", [topic], requestTimeoutMs, false);
+    await askBroker(access, controller, "CreatePartitions", [topic], requestTimeoutMs, validateOnly);
   } catch (error) {
     throwUnlessPassing(access.settings, error, "Alter", `needs ${slots} partitions and could not get them`);
   }
@@ -142,13 +173,20 @@ function alter(settings: KafkaSettings, config: string): string {
   return `\`kafka-configs.sh ${where} --entity-name ${settings.ledger.topic} --alter --add-config ${config}\``;
 }
 
-function unready(settings: KafkaSettings, { code, partitions }: LedgerMetadata, slots: number): RelayError {
-  if (code !== CODE.NONE) return unfit(settings, `is not ready: ${describeCode(code)}`);
-  return unfit(settings, `has ${partitions.length} partitions, but ${slots} are needed`);
+function unready(settings: KafkaSettings, metadata: LedgerMetadata, slots: number): RelayError {
+  const { code } = metadata;
+  return unfit(settings, code === CODE.NONE ? tooFew(metadata, slots) : `is not ready: ${describeCode(code)}`);
+}
+
+function tooFew({ partitions }: LedgerMetadata, slots: number): string {
+  return `has ${partitions.length} partitions, but ${slots} are needed`;
+}
+
+function ledgerOf({ brokers, ledger }: KafkaSettings): string {
+  return `Kafka at ${describeBrokers(brokers)}: the ledger topic "${ledger.topic}"`;
 }
 
 function unfit(settings: KafkaSettings, what: string, cause?: unknown): RelayError {
-  const where = `Kafka at ${describeBrokers(settings.brokers)}`;
-  const text = `${where}: the ledger topic "${settings.ledger.topic}" ${what}.`;
+  const text = `${ledgerOf(settings)} ${what}.`;
   return new RelayError("LEDGER_UNFIT", text, cause === undefined ? {} : { cause });
 }

@@ -2,13 +2,15 @@ import { typeMatcher } from "../../core/type-filter.ts";
 import { BACKLOG_EXACT_MAX, type Backlog, type TypeFilter } from "../../ports/queue-store.ts";
 import { type EventHead, headOf } from "./event-head.ts";
 import { countScript, takenScript } from "./lua/reading.ts";
-import type { RedisLink } from "./redis-link.ts";
+import { type RedisPlace, redisSettings } from "./redis-config.ts";
+import { RedisLink } from "./redis-link.ts";
 import { listOf, numberOf, type Reply, textOf } from "./redis-replies.ts";
 
 /** Events that one script scans. */
 const COUNT_EVENTS = 1_000;
 /** Counted per type, at most. */
 export const UNROUTED_COUNT_MAX = 1_000;
+const TYPES_MAX = 200;
 
 interface Looked {
   readonly looked: number;
@@ -93,6 +95,20 @@ export async function countUnrouted(
     counts.set(head.type, Math.min(UNROUTED_COUNT_MAX, (counts.get(head.type) ?? 0) + 1));
   });
   return [...counts].map(([type, count]) => ({ type, count }));
+}
+
+/** The types among the first pending events, whichever pipeline they are for. Writes nothing. */
+export async function waitingTypes(place: RedisPlace): Promise<readonly string[]> {
+  const link = new RedisLink(redisSettings(place));
+  const types = new Set<string>();
+  try {
+    await lookAtFirst(link, "", 1, ({ type }) => {
+      if (types.size < TYPES_MAX) types.add(type);
+    });
+    return [...types];
+  } finally {
+    await link.close();
+  }
 }
 
 /** Undefined when the instance did not report its filters. */

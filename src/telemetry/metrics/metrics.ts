@@ -100,6 +100,11 @@ export class Metrics {
     ["source", "destination"],
   );
   readonly #unrouted = this.#gauge("unrouted_events", "Waiting events that match no route", ["source"]);
+  readonly #unroutedEstimated = this.#gauge(
+    "unrouted_estimated",
+    "1 while the number of events that match no route is an estimate",
+    ["source"],
+  );
   readonly #lanes = this.#gauge("lanes", "Lanes of this instance by state: owned, or braked (accepts no new events)", [
     "source",
     "destination",
@@ -241,7 +246,8 @@ export class Metrics {
   }
 
   #showBacklog(figures: readonly BacklogFigures[]): void {
-    for (const gauge of [this.#lag, this.#pending, this.#pipelineLag, this.#estimated, this.#unrouted]) gauge.reset();
+    const unrouted = [this.#unrouted, this.#unroutedEstimated];
+    for (const gauge of [this.#lag, this.#pending, this.#pipelineLag, this.#estimated, ...unrouted]) gauge.reset();
     const schemas = Map.groupBy(figures, ({ schema }) => schema);
     for (const [schema, ofSchema] of schemas) {
       this.#lag.set({ schema }, Math.max(...ofSchema.map(({ lagMs }) => lagMs)) / 1_000);
@@ -254,7 +260,10 @@ export class Metrics {
       this.#pending.set({ source, destination, state: "dead" }, dead);
       this.#estimated.set({ source, destination }, isEstimate ? 1 : 0);
     }
-    for (const { events, source } of this.#options.unrouted?.() ?? []) this.#unrouted.set({ source }, events);
+    for (const { events, isEstimate, source } of this.#options.unrouted?.() ?? []) {
+      this.#unrouted.set({ source }, events);
+      this.#unroutedEstimated.set({ source }, isEstimate ? 1 : 0);
+    }
     if (known.length > 0) this.#failedEvents.set(known.reduce((sum, { dead }) => sum + dead, 0));
   }
 

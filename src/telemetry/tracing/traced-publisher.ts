@@ -40,6 +40,7 @@ function tracedTransactions(inner: Transactions, spans: SendSpans): Transactions
   return {
     ringSize: inner.ringSize,
     prepare: (slots) => inner.prepare(slots),
+    ...(inner.examine === undefined ? {} : { examine: inner.examine.bind(inner) }),
     fence: async (lane, signal) => new TracedLane(await inner.fence(lane, signal), spans),
   };
 }
