@@ -1,10 +1,11 @@
 // Builds the package from the sources that outbox-relay is built from: two entries that share what they have in common,
 // and of the declarations those that the entries reach.
 import { execFile } from "node:child_process";
-import { readdir, readFile, rm } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { readFile, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { type BuildOptions, build, type Plugin } from "esbuild";
+import { keepReached } from "./declarations.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TARGET = join(import.meta.dirname, "dist");
@@ -36,25 +37,10 @@ await declare();
 async function declare(): Promise<void> {
   const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
   await promisify(execFile)(process.execPath, [compiler, "-p", import.meta.dirname]);
-  const reached = await declarationsFrom(ENTRIES.map((entry) => join(TARGET, `${entry}.d.ts`)));
-  for (const entry of await readdir(TARGET, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name);
-    if (entry.name.endsWith(".d.ts") && !reached.has(path)) await rm(path);
-  }
-}
-
-async function declarationsFrom(entries: readonly string[]): Promise<ReadonlySet<string>> {
-  const reached = new Set<string>();
-  const waiting = [...entries];
-  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-    if (reached.has(path)) continue;
-    reached.add(path);
-    const text = await readFile(path, "utf8");
-    for (const [, name = ""] of text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)) {
-      waiting.push(resolve(dirname(path), name.replace(/\.[jt]s$/, ".d.ts")));
-    }
-  }
-  return reached;
+  await keepReached(
+    TARGET,
+    ENTRIES.map((entry) => `${entry}.d.ts`),
+  );
 }
 
 /** The catalogue of errors holds those of the whole relay, in many words. Most of them cannot happen in this package. */
