@@ -7,7 +7,7 @@ create table if not exists "shop"."outbox" (
   payload json not null,
   headers jsonb,
   correlation_id text,
-  created_at timestamptz not null default clock_timestamp(),
+  created_at timestamptz not null default pg_catalog.clock_timestamp(),
   published_at timestamptz
 );
 create index if not exists "outbox_waiting"

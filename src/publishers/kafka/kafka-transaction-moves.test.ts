@@ -73,7 +73,7 @@ test("A2 A4 transactions outlive the death of their coordinator and of the ledge
 });
 
 test("A2 a leader of the ledger whose replicas do not follow it is not believed: another may have led since", async () => {
-  await using service = await openService(cluster, { requestTimeoutMs: 2_000 });
+  await using service = await openService(cluster, { requestTimeoutMs: 5_000 });
   await service.transactions.prepare(1);
   const lane = await service.fence();
   await open(lane, 1n, service.messages("a1"));
