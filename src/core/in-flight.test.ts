@@ -8,7 +8,7 @@ test("an id that an earlier run claimed is excluded while it is in flight and un
   set.add("a", 1);
   set.beginRun(2);
   assert.equal(set.has("a"), true);
-  set.remove("a");
+  set.remove("a", "key");
   assert.equal(set.excludes("a"), true);
   assert.equal(set.has("a"), false, "it is no longer in flight");
   set.endRun();
@@ -20,9 +20,19 @@ test("an id that the open run claimed itself is forgotten at its settle", () => 
   set.beginRun(1);
   set.add("a", 1);
   assert.equal(set.excludes("a"), true);
-  set.remove("a");
+  set.remove("a", "key");
   assert.equal(set.excludes("a"), false);
   assert.equal(set.size, 0);
+});
+
+test("A3 an excluded id is reused when its event has another key, in flight or until the open run ends", () => {
+  const set = new InFlightSet();
+  set.add("a", 1);
+  set.beginRun(2);
+  const isReused = (key: string) => set.isReused("a", key, () => "before");
+  assert.deepEqual([isReused("before"), isReused("after")], [false, true]);
+  set.remove("a", "before");
+  assert.deepEqual([isReused("before"), isReused("after")], [false, true]);
 });
 
 /** The rule as the comment of the class states it, kept as a history instead of two collections. */
@@ -55,7 +65,7 @@ function apply(model: Model, set: InFlightSet, it: Step): void {
     set.endRun();
   } else if (it.kind === "settle") {
     model.inFlight.delete(it.id);
-    set.remove(it.id);
+    set.remove(it.id, null);
   } else if ((it.kind === "claim" || it.kind === "head") && !set.excludes(it.id)) {
     // Heads are read by id, not by a run.
     const run = it.kind === "claim" ? model.openRun : 0;

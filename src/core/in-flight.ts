@@ -8,7 +8,8 @@
  */
 export class InFlightSet {
   readonly #runOf = new Map<string, number>();
-  readonly #lingering = new Set<string>();
+  /** With their keys. */
+  readonly #lingering = new Map<string, string | null>();
   #openRun: number | null = null;
 
   /**
@@ -39,12 +40,18 @@ export class InFlightSet {
     this.#runOf.set(id, run);
   }
 
+  /** True when the excluded id belongs to an event of another key: a database that lost it gave its id out again. */
+  isReused(id: string, key: string | null, keyInFlight: () => string | null | undefined): boolean {
+    const before = this.#runOf.has(id) ? keyInFlight() : this.#lingering.get(id);
+    return before !== key;
+  }
+
   /** The event is settled or handed back. */
-  remove(id: string): void {
+  remove(id: string, key: string | null): void {
     const run = this.#runOf.get(id);
     if (run === undefined) return;
     this.#runOf.delete(id);
-    if (this.#openRun !== null && run !== this.#openRun) this.#lingering.add(id);
+    if (this.#openRun !== null && run !== this.#openRun) this.#lingering.set(id, key);
   }
 
   get size(): number {

@@ -70,7 +70,7 @@ export class LaneClaims {
     this.#bytes -= entry.bytes;
     if (entry.isHead) this.#headBytes -= entry.bytes;
     this.#budget.remove(entry.bytes);
-    this.#inFlight.remove(id);
+    this.#inFlight.remove(id, entry.event.key);
     this.#onFinish(entry);
   }
 

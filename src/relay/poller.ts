@@ -263,9 +263,13 @@ export class Poller {
     return page.length > 0;
   }
 
-  /** The run claimed an event in flight again, which had just been handed back: a durable claim must be undone too. */
+  /** The run returned an event in flight again. A durable claim, which had just been handed back, must be undone too. */
   #seenAgain(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
-    if (this.#context.store.durableClaims !== null) this.#refuse(open, event, refused);
+    const { id, key, lane } = event;
+    const keyInFlight = () => open.lanes.get(lane)?.claims.get(id)?.event.key;
+    // A new event under the id of one that a failover lost: it waits for the next run, and so do the later ones of its key.
+    const isReused = key !== null && this.inFlight.isReused(id, key, keyInFlight);
+    if (isReused || this.#context.store.durableClaims !== null) this.#refuse(open, event, refused);
   }
 
   #offer(open: OpenRun, event: ClaimedEvent, claimedMs: number): boolean {
