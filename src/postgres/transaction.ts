@@ -5,6 +5,9 @@ import { HostPool } from "./hosts.ts";
 import { ClientSession, type Row, type Session } from "./session.ts";
 import { fixSettingsSql } from "./session-settings.ts";
 
+/** A read waits only for DDL and maintenance. These can take long, so they are reported soon. */
+const READ_LOCK_MS = 2_000;
+
 /** How a transaction runs. */
 export interface TransactionSettings {
   readonly context: ErrorContext;
@@ -140,7 +143,8 @@ function beginScript(settings: TransactionSettings): string {
     synchronous_commit: settings.synchronousCommit ?? "on",
     ...settings.settings,
   };
-  if (settings.lockTimeoutMs !== undefined) local.lock_timeout = String(settings.lockTimeoutMs);
+  const lockTimeoutMs = settings.lockTimeoutMs ?? (settings.readOnly ? READ_LOCK_MS : undefined);
+  if (lockTimeoutMs !== undefined) local.lock_timeout = String(lockTimeoutMs);
   if (settings.idleTimeoutMs !== undefined) local.idle_in_transaction_session_timeout = String(settings.idleTimeoutMs);
   // One statement for all settings, to keep the load of an idle relay low.
   return `begin transaction ${modes.join(", ")};${fixSettingsSql(local)}`;

@@ -7,6 +7,7 @@ import { IdlePace } from "./idle-pace.ts";
 import type { Lane } from "./lane.ts";
 import { isUnchanged, laneMoved } from "./lane-check.ts";
 import { bytesOf, hasRoomForRun, roomsOf } from "./lane-rooms.ts";
+import { type OpenRun, openRun } from "./open-run.ts";
 import { Waker } from "./waker.ts";
 
 /** Held events read by id at a time. */
@@ -23,18 +24,6 @@ const STALL_MS = 100;
  */
 const ROOM_WAIT_MS = 1_000;
 
-interface OpenRun {
-  readonly number: number;
-  readonly lanes: ReadonlyMap<number, Lane>;
-  /** Lanes that get no more events from this run. */
-  readonly leftOut: Set<number>;
-  /** Keys with an event that this run returned and no lane took: their later events must not overtake it. */
-  readonly passedOver: Set<string>;
-  hasRefused: boolean;
-  rows: number;
-  claimed: number;
-}
-
 /**
  * Finds events and claims them for the owned lanes. It reads in runs, one at a time. A run returns everything that is
  * not settled, so the poller drops events in flight from its pages.
@@ -43,6 +32,7 @@ export class Poller {
   readonly inFlight = new InFlightSet();
   readonly #context: PipelineContext;
   readonly #lanes: () => readonly Lane[];
+  readonly #works: () => void;
   readonly #waker: Waker;
   readonly #pace: IdlePace;
   readonly #isInFlight = (id: string): boolean => this.inFlight.has(id);
@@ -59,9 +49,11 @@ export class Poller {
   #isPaused = false;
   #stopped = false;
 
-  constructor(context: PipelineContext, lanes: () => readonly Lane[]) {
+  /** Calls `works` whenever the source was read, or need not be, without an error. */
+  constructor(context: PipelineContext, lanes: () => readonly Lane[], works: () => void) {
     this.#context = context;
     this.#lanes = lanes;
+    this.#works = works;
     this.#waker = new Waker(context.clock);
     this.#pace = new IdlePace(context);
   }
@@ -115,6 +107,7 @@ export class Poller {
   async run(): Promise<void> {
     while (!this.#stopped) {
       const pauseMs = await this.#round();
+      this.#works();
       if (!this.#stopped) await this.#waker.pause(Math.min(pauseMs, this.#untilNextHeadMs()));
     }
   }
@@ -147,7 +140,7 @@ export class Poller {
 
   /** Polls the source once for new events. Returns the pause before the next poll. */
   async #poll(): Promise<number> {
-    const { destination, events, name, store, timing } = this.#context;
+    const { destination, store, timing } = this.#context;
     const admission = destination.admission();
     if (admission.admits === "none") return Math.min(admission.waitMs, timing.pollIntervalMs);
     const lanes = this.#lanes().filter(hasRoomForRun);
@@ -158,7 +151,7 @@ export class Poller {
     const waitMs = this.#runEndedMs + STALL_MS - startedMs;
     if (waitMs > 0 && this.#lanes().some((lane) => lane.isOpen && !lanes.includes(lane))) return waitMs;
     if (this.#pace.isQuiet && !(await this.#read(() => store.probe(lanes.map((lane) => lane.grant))))) {
-      events.emit("SourceAnswered", { pipeline: name, pollMs: this.#now() - startedMs });
+      this.#answered(startedMs);
       this.#atRest = lanes.length === this.#lanes().length && wakeUps === this.#wakeUps;
       for (const lane of lanes) this.#readHeadsLast.delete(lane);
       return this.#pace.pauseAfter(startedMs);
@@ -179,15 +172,7 @@ export class Poller {
     const wakeUps = this.#wakeUps;
     // Read before the snapshot is taken: a settle that is acknowledged later must not look like a lost commit.
     const acknowledged = new Map(lanes.map((lane) => [lane, lane.settledBatch]));
-    const open: OpenRun = {
-      number: ++this.#runNumber,
-      lanes: new Map(lanes.map((lane) => [lane.grant.lane, lane])),
-      leftOut: new Set(),
-      passedOver: new Set(),
-      hasRefused: false,
-      rows: 0,
-      claimed: 0,
-    };
+    const open = openRun(++this.#runNumber, lanes);
     this.#open = open;
     this.inFlight.beginRun(open.number);
     let run: Run | null = null;
@@ -200,7 +185,7 @@ export class Poller {
         if (rows === 0) break;
         const isFirst = open.rows === 0;
         exhausted = !(await this.#read(() => this.#page(open, run!, rows)));
-        if (isFirst) events.emit("SourceAnswered", { pipeline: name, pollMs: this.#now() - startedMs });
+        if (isFirst) this.#answered(startedMs);
         if (store.durableClaims !== null && open.hasRefused) break;
         if (open.passedOver.size >= limits.runRowsMax) break;
       }
@@ -221,6 +206,12 @@ export class Poller {
     for (const recordId of run.repeated ?? []) events.emit("EventRepeated", { pipeline: name, recordId });
     events.emit("RunEnded", { pipeline: name, rows: open.rows, claimed: open.claimed, durationMs });
     return open;
+  }
+
+  #answered(startedMs: number): void {
+    const { events, name } = this.#context;
+    events.emit("SourceAnswered", { pipeline: name, pollMs: this.#now() - startedMs });
+    this.#works();
   }
 
   #request(lanes: readonly Lane[]) {

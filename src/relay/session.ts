@@ -53,7 +53,11 @@ export class Session implements LaneHost {
     this.#lease = lease;
     this.#retakes = new LaneRetakes(context);
     this.#health = new SourceHealth(context);
-    this.#poller = new Poller(context, () => [...this.#lanes.values()]);
+    this.#poller = new Poller(
+      context,
+      () => [...this.#lanes.values()],
+      () => this.#health.recovered("poll"),
+    );
     this.#balanceWaker = new Waker(context.clock);
     const { signal } = lease;
     this.limit = new RateGate({ clock: context.clock, signal, wake: () => this.#pumpAll() });
@@ -325,14 +329,12 @@ export class Session implements LaneHost {
 
   /**
    * Polls until the session is over. After a failure it prepares the source first, because the table may have changed.
+   * That alone ends no outage: a locked table can be prepared, but not read.
    */
   async #pollLoop(): Promise<void> {
     while (!this.#isOver) {
       await this.#retry("poll", async () => {
-        if (this.#health.isFailing("poll")) {
-          await this.#prepare();
-          this.#health.recovered("poll");
-        }
+        if (this.#health.isFailing("poll")) await this.#prepare();
         await untilAborted(this.#poller.run(), this.#lease.signal);
       });
     }

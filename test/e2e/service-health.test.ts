@@ -148,6 +148,33 @@ describe("health", { concurrency: 2 }, () => {
     await until("all is well", async () => (await running.get("/health")).json().grade === "ok");
   });
 
+  test("H1 A18: a lock that keeps the table from being read is reported within seconds, and without a break", async () => {
+    await using it = await stage();
+    const PORT = String(await freePort());
+    const common = { DATABASE_URL: it.relayUrl, OUTBOX_SCHEMAS: "orders", OUTBOX_DESTINATION: "stdout:" };
+    await using running = startService(["run"], { ...common, PORT, POLL_INTERVAL_MS: "100" });
+    await running.becomes("healthy");
+    const migration = await it.pool.connect();
+    try {
+      await migration.query("begin; lock table orders.outbox in access exclusive mode");
+      const { cause, grade } = await causeIn(running, "source-broken", 20_000);
+      assert.deepEqual([grade, cause.source], ["degraded", "orders.outbox"]);
+      assert.match(cause.what, /another transaction held a lock on the table/);
+      // Meanwhile three reads wait for the lock in vain, each for two seconds.
+      const endMs = performance.now() + 7_000;
+      const grades = new Set<unknown>();
+      await until("several reads were refused", async () => {
+        grades.add((await running.get("/health")).json().grade);
+        return performance.now() >= endMs;
+      });
+      assert.deepEqual([...grades], ["degraded"]);
+    } finally {
+      await migration.query("rollback");
+      migration.release();
+    }
+    await until("all is well", async () => (await running.get("/health")).json().grade === "ok");
+  });
+
   test("H1 A18: a lane whose every settle loses its connection is degraded, with its cause, and ends by itself", async () => {
     await using it = await stage();
     const PORT = String(await freePort());
