@@ -50,7 +50,7 @@ function isBraked(
  * With `block` an event that always fails is retried forever. So is an unanswered event if no other event is left to show
  * that the destination works, and an event that keeps the brake on if no other event is left to release it.
  */
-function isEndless(simulation: Simulation, event: Written): boolean {
+export function isEndless(simulation: Simulation, event: Written): boolean {
   if (event.fate.kind === "silent" || isRefusedForOthers(simulation, event)) return true;
   const isPoison = event.fate.kind === "poison";
   if (isBrakeTight(simulation)) return isPoison || event.fate.kind === "rejected";
@@ -147,22 +147,25 @@ function sharesBadTopic({ scenario }: Simulation): boolean {
   return scenario.rates["topic down"] !== undefined || scenario.rates["retry topic"] !== undefined;
 }
 
-/** Faults of the table as a whole: everything waits for their end, and for the review after it. */
-const TABLE_KINDS: readonly string[] = ["column missing", "maintenance lock", "marks refused"];
+/** Faults of the table, the database or a destination as a whole: everything waits for their end and the review after it. */
+const COMMON_KINDS: readonly string[] = [
+  ...["column missing", "maintenance lock", "marks refused"],
+  ...["database down", "destination down", "topic down"],
+];
 
 /** A first join, some hand-overs of lanes, and a queue in which a slow key has its fair part. */
 function flowBoundMs(simulation: Simulation): number {
   const { scenario } = simulation;
   const slowMs = Math.max(0, ...Object.values(scenario.slowKeys));
-  const tableMs = scenario.timed
-    .filter(({ kind }) => TABLE_KINDS.includes(kind))
+  const commonMs = scenario.timed
+    .filter(({ kind }) => COMMON_KINDS.includes(kind))
     .reduce((sum, { forMs }) => sum + forMs + 2 * scenario.timing.backoffMaxMs + scenario.timing.reviewMs, 0);
   // With so few places in a lane a slow key has them to itself.
   const isTight = scenario.durableClaims && (scenario.limits.batchSize ?? 0) <= 3;
   const slow = isTight
     ? simulation.world.history.written.filter(({ key }) => key !== null && key in scenario.slowKeys)
     : [];
-  return 8_000 + 8 * slowMs + slow.length * slowMs + tableMs + probesBoundMs(simulation);
+  return 8_000 + 8 * slowMs + slow.length * slowMs + commonMs + probesBoundMs(simulation);
 }
 
 /** One probe per line that fails with the destination's scope, each after the longest pause. */

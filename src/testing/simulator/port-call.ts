@@ -22,6 +22,8 @@ export interface World {
 
 const READS_OF_TABLE = new Set(["probe", "begin", "next", "claimHeads", "backlog", "readUnsettled"]);
 const USES_OF_TABLE = new Set([...READS_OF_TABLE, "prepare", "settle", "reviewHolds"]);
+/** The database ends a statement that waits for longer. */
+const STATEMENT_TIMEOUT_MS = 10_000;
 const READ_FAULTS = CALL_FAULTS.filter((kind) => kind !== "late commit");
 
 /** The database calls of one process. A fault can hit each stage of a call. */
@@ -116,8 +118,12 @@ class Request<T> {
   }
 
   #waitForLock(forMs: number): void {
-    this.#world.history.disturb(this.#process.name, "maintenance lock", forMs);
-    this.#world.time.after(forMs, () => this.#arrive());
+    const waitMs = Math.min(forMs, STATEMENT_TIMEOUT_MS);
+    this.#world.history.disturb(this.#process.name, "maintenance lock", waitMs);
+    this.#world.time.after(waitMs, () => {
+      if (waitMs < forMs) this.#refuse("DATABASE_BUSY", "the table is locked");
+      else this.#arrive();
+    });
   }
 
   #serve(): void {

@@ -5,6 +5,7 @@ import type { Scenario } from "./scenario.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import type { SimSlot } from "./sim-slot.ts";
 import type { Simulation } from "./simulation.ts";
+import { withStayingFault } from "./staying-faults.ts";
 
 /** Seeds of the corpus keep their meaning. */
 const OLDER: ReadonlySet<number> = new Set([...corpus.seeds, ...corpus.plain, ...corpus.later]);
@@ -16,7 +17,7 @@ const REPORTED_MS = 4_000;
 
 /** Faults that were added later. Each draws from a stream of its own, so that older seeds keep their meaning. */
 export function withLaterFaults(scenario: Scenario): Scenario {
-  return withRefusedMarks(withLostCommits(scenario));
+  return withStayingFault(withRefusedMarks(withLostCommits(scenario)));
 }
 
 /** In some seeds rows cannot be marked for a while, as under a trigger that undoes the update. */

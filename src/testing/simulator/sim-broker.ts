@@ -62,7 +62,7 @@ export class SimBroker {
   }
 
   goDown(forMs: number): void {
-    this.#upAtMs = this.#world.time.nowMs + forMs;
+    this.#upAtMs = Math.max(this.#upAtMs, this.#world.time.nowMs + forMs);
     this.#world.history.note(this.options.name, `down for ${forMs} ms`);
   }
 

@@ -23,6 +23,41 @@ const SEEDS = 1_000;
 /** Seeds tried per mutant. Which seed detects a bug changes with the engine; some bugs take thousands. */
 const SEEDS_PER_MUTANT = 20_000;
 
+const WIDTH = 30;
+const DRAW_EVERY_MS = 100;
+
+/** A progress bar on a terminal; no output elsewhere. */
+class Progress {
+  readonly #total: number;
+  readonly #startedMs = performance.now();
+  readonly #stream = process.stderr;
+  #done = 0;
+  #drawnMs = 0;
+
+  constructor(total: number) {
+    this.#total = total;
+  }
+
+  get perSecond(): number {
+    return this.#done / Math.max(0.001, (performance.now() - this.#startedMs) / 1_000);
+  }
+
+  advance(failed: number): void {
+    this.#done += 1;
+    const nowMs = performance.now();
+    if (!this.#stream.isTTY || (nowMs - this.#drawnMs < DRAW_EVERY_MS && this.#done < this.#total)) return;
+    this.#drawnMs = nowMs;
+    const filled = Math.floor((this.#done / this.#total) * WIDTH);
+    const bar = "█".repeat(filled) + "░".repeat(WIDTH - filled);
+    const text = `${bar} ${this.#done}/${this.#total} seeds, ${this.perSecond.toFixed(0)}/s, ${failed} failed`;
+    this.#stream.write(`\r${text}\u001b[K`);
+  }
+
+  end(): void {
+    if (this.#stream.isTTY) this.#stream.write("\r\u001b[K");
+  }
+}
+
 const { values } = parseArgs({
   options: {
     seeds: { type: "string" },
@@ -121,38 +156,3 @@ else {
   const run = values.seed !== undefined ? () => replay(count("seed")) : values.mutants ? hunt : simulate;
   process.exitCode = (await run()) ? 0 : 1;
 }
-
-/** A progress bar on a terminal; no output elsewhere. */
-class Progress {
-  readonly #total: number;
-  readonly #startedMs = performance.now();
-  readonly #stream = process.stderr;
-  #done = 0;
-  #drawnMs = 0;
-
-  constructor(total: number) {
-    this.#total = total;
-  }
-
-  get perSecond(): number {
-    return this.#done / Math.max(0.001, (performance.now() - this.#startedMs) / 1_000);
-  }
-
-  advance(failed: number): void {
-    this.#done += 1;
-    const nowMs = performance.now();
-    if (!this.#stream.isTTY || (nowMs - this.#drawnMs < DRAW_EVERY_MS && this.#done < this.#total)) return;
-    this.#drawnMs = nowMs;
-    const filled = Math.floor((this.#done / this.#total) * WIDTH);
-    const bar = "█".repeat(filled) + "░".repeat(WIDTH - filled);
-    const text = `${bar} ${this.#done}/${this.#total} seeds, ${this.perSecond.toFixed(0)}/s, ${failed} failed`;
-    this.#stream.write(`\r${text}\u001b[K`);
-  }
-
-  end(): void {
-    if (this.#stream.isTTY) this.#stream.write("\r\u001b[K");
-  }
-}
-
-const WIDTH = 30;
-const DRAW_EVERY_MS = 100;

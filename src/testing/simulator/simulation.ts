@@ -1,4 +1,5 @@
 import { checkReported } from "./check-health.ts";
+import { StandstillWatch } from "./check-standstill.ts";
 import { EventFates } from "./event-fates.ts";
 import { type FaultKind, Faults, type TimedFault } from "./faults.ts";
 import { History } from "./history.ts";
@@ -59,6 +60,7 @@ export class Simulation {
     for (const plan of this.scenario.writes) time.after(plan.atMs, () => this.#writers.start(plan));
     for (const plan of this.scenario.timed) time.after(plan.atMs, () => this.#happen(plan));
     this.#planOutage();
+    new StandstillWatch(this).start();
     const isHopeless = (): boolean => history.violations.length > 0 || time.steps > STEPS_MAX;
     await time.runUntil(this.scenario.calmFromMs, isHopeless);
     faults.isOn = false;

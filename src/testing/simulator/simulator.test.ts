@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
+import { promisify } from "node:util";
 import corpus from "./corpus.json" with { type: "json" };
 import { applyMutant } from "./mutant.ts";
 import { MUTANTS } from "./mutants.ts";
@@ -51,6 +54,12 @@ describe("F7 the simulator", () => {
       const source = readFileSync(new URL(`../../${mutant.file}`, import.meta.url), "utf8");
       assert.notEqual(applyMutant(mutant, source), source, mutant.name);
     }
+  });
+
+  it("F7 the command runs seeds, and tells how many failed", async () => {
+    const command = join(import.meta.dirname, "simulate.ts");
+    const { stdout } = await promisify(execFile)(process.execPath, [command, "--seeds", "3", "--jobs", "1"]);
+    assert.match(stdout, /^3 seeds, \d+ events, \d+ seeds\/s: 0 failed$/m);
   });
 
   it("F7 a planted bug is detected", async () => {
