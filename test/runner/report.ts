@@ -9,6 +9,8 @@ const SLOWEST_MAX = 10;
 export class Report {
   readonly matrix = new ContractMatrix();
   readonly #results: FileResult[] = [];
+  /** Files that passed only when they ran a second time. */
+  readonly #unsteady: string[] = [];
   readonly #running = new Set<Group>();
   readonly #progress = setInterval(() => this.#printProgress(), PROGRESS_EVERY_MS);
 
@@ -19,8 +21,22 @@ export class Report {
   ended(group: Group): void {
     this.#running.delete(group);
     for (const result of group.results.files.values()) {
-      this.#results.push(result);
+      this.#add(result);
       printFile(result, group.output);
+    }
+  }
+
+  get results(): readonly FileResult[] {
+    return this.#results;
+  }
+
+  /** The result of a second run replaces that of the first. */
+  #add(result: FileResult): void {
+    const first = this.#results.findIndex(({ file }) => file === result.file);
+    if (first < 0) this.#results.push(result);
+    else {
+      this.#results[first] = result;
+      if (result.failures.length === 0) this.#unsteady.push(result.file);
     }
   }
 
@@ -35,6 +51,11 @@ export class Report {
     const lacking = failures.length === 0 ? await checkCoverage() : null;
     if (lacking !== null) failures.push(`  coverage: ${lacking}`);
     if (failures.length > 0) console.log(`\nfailed\n${failures.join("\n")}`);
+    if (this.#unsteady.length > 0) {
+      console.log(
+        `\nunsteady: failed beside other files and passed when run again alone\n  ${this.#unsteady.join("\n  ")}`,
+      );
+    }
     const passed = this.#sum(({ passed }) => passed);
     const skipped = this.#sum(({ skipped }) => skipped);
     if (skipped > 0) console.log(`\n${skipped} skipped`);

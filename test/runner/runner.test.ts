@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { COMPILED_FOLDER, programPath } from "../servers/program-path.ts";
 import { Group } from "./run-group.ts";
 import { type Costs, nextJob, planJobs } from "./schedule.ts";
+import { filesToRunAgain } from "./second-run.ts";
 import { affectedBy, findTestFiles } from "./test-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "outbox-relay-runner-"));
@@ -121,4 +122,17 @@ test("A22 a change runs the tests that load the file, and those that read everyt
   }
   assert.ok(!affected.includes("src/core/circuit.test.ts"));
   assert.deepEqual(affectedBy([], all), []);
+});
+
+test("A22 CI runs a few files with deadlines a second time, and never one that proves a guarantee", () => {
+  const result = (file: string, failed: boolean) => {
+    const failures = failed ? [{ name: "a test", detail: "" }] : [];
+    return { file, durationMs: 1, passed: 1, skipped: 0, hasEnded: true, slow: [], failures };
+  };
+  const [browser, service, page] = ["test/e2e/a.test.ts", "test/e2e/b.test.ts", "test/documents/c.test.ts"];
+  const good = result("src/core/d.test.ts", false);
+  assert.deepEqual(filesToRunAgain([good, result(browser, true), result(page, true)]), [browser, page]);
+  assert.deepEqual(filesToRunAgain([result(browser, true), result("test/chaos/e.test.ts", true)]), []);
+  assert.deepEqual(filesToRunAgain([browser, service, page].map((file) => result(file, true))), []);
+  assert.deepEqual(filesToRunAgain([good]), []);
 });
