@@ -13,7 +13,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "in-flight set forgets at the settle",
     file: "core/in-flight.ts",
-    find: "if (this.#openRun !== null && run !== this.#openRun) this.#lingering.add(id);",
+    find: "if (this.#openRun !== null && run !== this.#openRun) this.#lingering.set(id, key);",
     replace: "",
     why: "the open run's snapshot is older than the settle and still returns the event",
   },
