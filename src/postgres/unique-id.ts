@@ -14,15 +14,17 @@ export interface KeyFacts {
 }
 
 /** Reads the table's keys from the catalog. */
-export async function readKeyFacts(session: Session, oid: string): Promise<KeyFacts> {
+export async function readKeyFacts(
+  session: Session,
+  { oid, isPartitioned }: { readonly oid: string; readonly isPartitioned: boolean },
+): Promise<KeyFacts> {
   const indexes = await session.rows(UNIQUE_INDEXES_SQL, [oid]);
-  const [kind] = await session.rows("select relkind = 'p' from pg_catalog.pg_class where oid = $1::oid", [oid]);
   const columnsOf = (text: string | null | undefined) => JSON.parse(text ?? "[]") as readonly string[];
   const keys = indexes.map((row) => ({ isPrimary: row[0] === "t", columns: columnsOf(row[1]) }));
   return {
     uniqueColumns: keys.flatMap(({ columns }) => (columns.length === 1 ? columns : [])),
     primaryKey: keys.find(({ isPrimary }) => isPrimary)?.columns ?? [],
-    isPartitioned: kind?.[0] === "t",
+    isPartitioned,
   };
 }
 

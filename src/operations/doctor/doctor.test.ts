@@ -164,6 +164,20 @@ for (const [name, flags, condition] of [
   });
 }
 
+test("A17 H1 a partitioned table gets an index that PostgreSQL can build there, and is found to have it", async () => {
+  await server.query(`drop table app.outbox; create table app.outbox (id uuid default gen_random_uuid(), aggregate_id text,
+      event_type text not null, payload jsonb, position bigint generated always as identity, published_at timestamptz,
+      region text not null, primary key (region, id)) partition by list (region);
+    create table app.outbox_eu partition of app.outbox for values in ('eu');
+    create table app.outbox_us partition of app.outbox for values in ('us')`);
+  await server.query(grantsFor({ role: "relay", tables: [TABLE] }));
+  const [found, ...others] = await findings();
+  assert.deepEqual([others, found?.check], [[], "index"]);
+  assert.match(found?.fix ?? "", /^create index on "app"\."outbox" \("position"\) where "published_at" is null; -- /);
+  await server.query(found?.fix ?? "");
+  assert.deepEqual(await findings(), []);
+});
+
 test("G3 a missing, an older and a newer schema are distinguished", async () => {
   await server.query("update outbox_relay.schema_versions set version = version + 100, serves_from = version + 100");
   assert.match(

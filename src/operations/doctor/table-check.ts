@@ -49,7 +49,9 @@ function noTables(): Finding {
 
 function missing(error: Error): Finding {
   const [what = ""] = reasonOf(error).split(/ \[[A-Z_]+\] /);
-  return { severity: "error", check: "tables", what, fix: `Create it, or fix OUTBOX_SCHEMAS or OUTBOX_TABLE.` };
+  // Something else may have the name: then the sentence says what, and what to do.
+  const fix = what.endsWith("does not exist") ? "Create it, or fix OUTBOX_SCHEMAS or OUTBOX_TABLE." : "Fix OUTBOX_TABLE.";
+  return { severity: "error", check: "tables", what, fix };
 }
 
 function unreadable(error: Error): Finding {
@@ -76,7 +78,8 @@ export async function checkIds({ columns, database }: DoctorSubject, table: Tabl
     if (id === undefined) return [];
     const [row] = await session.rows(UNIQUE_SQL, [facts.oid, id]);
     if (row?.[0] !== "f") return [];
-    const fix = `create unique index concurrently on ${quoteTable(table)} (${quoteIdentifier(id)});`;
+    const statement = (on: string) => `create unique index concurrently on ${on} (${quoteIdentifier(id)});`;
+    const fix = facts.isPartitioned ? `-- for each partition:\n${statement("PARTITION")}` : statement(quoteTable(table));
     const what = `${displayTable(table)} has no unique index on ${id}: of two rows with one id the second may be skipped`;
     return [{ severity: "warning", check: "ids", what, fix }];
   });

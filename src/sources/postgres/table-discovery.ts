@@ -67,8 +67,14 @@ export async function readShape(
   names: ColumnNames = {},
 ): Promise<TableShape> {
   return await inspectTable(database, reference, ["select", "update"], async (session, facts) =>
-    shapeOf({ ...facts, keys: await readKeyFacts(session, facts.oid) }, names),
+    shapeOf({ ...facts, keys: await readKeyFacts(session, facts) }, names),
   );
+}
+
+/** What the catalog says about a table that was found. */
+export interface InspectedTable extends TableFacts {
+  readonly oid: string;
+  readonly isPartitioned: boolean;
 }
 
 /**
@@ -78,11 +84,11 @@ export async function inspectTable<T>(
   database: Database,
   reference: TableReference,
   rights: readonly ("select" | "update")[],
-  look: (session: Session, facts: TableFacts & { readonly oid: string }) => Promise<T>,
+  look: (session: Session, facts: InspectedTable) => Promise<T>,
 ): Promise<T> {
   const settings = readSettings(database, "reading the table", referenceName(reference));
   return await transaction(database.pool, settings, async (session) => {
-    const { name, oid } = await findTable(session, reference);
+    const { name, oid, isPartitioned } = await findTable(session, reference);
     await requireGrants(session, database, name, oid, rights);
     const columns = (await session.rows(COLUMNS_SQL, [oid])).map(columnInfoOf);
     const indexes = await session.rows("select pg_get_indexdef(indexrelid) from pg_index where indrelid = $1::oid", [
@@ -90,7 +96,7 @@ export async function inspectTable<T>(
     ]);
     const [encoding] = await session.rows("select current_setting('server_encoding')");
     const facts = { name, columns, indexes: indexes.map((row) => row[0] ?? "") };
-    return await look(session, { ...facts, oid, serverEncoding: encoding?.[0] ?? "" });
+    return await look(session, { ...facts, oid, isPartitioned, serverEncoding: encoding?.[0] ?? "" });
   });
 }
 
@@ -123,7 +129,13 @@ export function referenceName({ schema, table }: TableReference): string {
   return table === null ? `${schema}.(${OUTBOX_TABLES.join(" or ")})` : displayTable({ schema, table });
 }
 
-async function findTable(session: Session, reference: TableReference): Promise<{ name: TableName; oid: string }> {
+interface FoundTable {
+  readonly name: TableName;
+  readonly oid: string;
+  readonly isPartitioned: boolean;
+}
+
+async function findTable(session: Session, reference: TableReference): Promise<FoundTable> {
   const { schema, table } = reference;
   const candidates = table === null ? OUTBOX_TABLES : [table];
   const rows = await session.rows(
@@ -133,7 +145,9 @@ async function findTable(session: Session, reference: TableReference): Promise<{
     [schema, candidates],
   );
   const found = rows.find((row) => row[2] === "r" || row[2] === "p");
-  if (found) return { name: { schema, table: found[0] ?? "" }, oid: found[1] ?? "" };
+  if (found) {
+    return { name: { schema, table: found[0] ?? "" }, oid: found[1] ?? "", isPartitioned: found[2] === "p" };
+  }
   const kind = RELATION_KINDS[rows[0]?.[2] ?? ""];
   const what =
     kind === undefined ? "does not exist" : `is ${kind}: the relay reads only tables. Configure the table behind it`;

@@ -48,10 +48,10 @@ const EVENT_ID = { name: "event_id", baseType: "uuid", isSequence: false };
  * GRANT_MISSING or ID_NOT_UNIQUE, and names every fault of that kind.
  */
 export async function checkTable(database: Database, name: TableName): Promise<TableShape> {
-  return await inspectTable(database, name, ["select"], async (session, { columns, oid }) => {
+  return await inspectTable(database, name, ["select"], async (session, { columns, oid, isPartitioned }) => {
     checkColumns(name, columns);
     await checkGrants(session, name, oid);
-    requireUniqueId(name, EVENT_ID, await readKeyFacts(session, oid));
+    requireUniqueId(name, EVENT_ID, await readKeyFacts(session, { oid, isPartitioned }));
     const [index] = await session.rows(ORDER_INDEX_SQL, [oid]);
     return openOutboxShape(name, index?.[0] === "t");
   });

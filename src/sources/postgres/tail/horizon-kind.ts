@@ -1,6 +1,7 @@
 import { setTimeout as pauseMs } from "node:timers/promises";
 import { RelayError } from "../../../core/errors.ts";
-import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
+import { createIndexSql } from "../../../postgres/create-index.ts";
+import { quoteIdentifier, quoteLiteral } from "../../../postgres/identifiers.ts";
 import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
 import type { Checkpoint, LogKind, LogPosition, PassRequest } from "../log/log-kind.ts";
 import { readPosition, writePosition } from "./checkpoint-text.ts";
@@ -61,9 +62,9 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     const { database, reference } = this.options;
     const shape = await readTailShape(database, reference, { names: this.columns, xid: null });
     if (!shape.hasPositionIndex) {
-      const table = quoteTable(shape.events.name);
-      const cure = `create index concurrently on ${table} (${quoteIdentifier(shape.positionName)})`;
-      throw new RelayError("COLUMN_MISSING", `${this.table} has no index on its position: ${cure}.`);
+      const { events, isPartitioned, positionName } = shape;
+      const index = createIndexSql({ table: events.name, columns: quoteIdentifier(positionName), isPartitioned });
+      throw new RelayError("COLUMN_MISSING", `${this.table} has no index on its position. Run: ${index}`);
     }
     const [row] = await this.rows("reading the log", tableFactsSql(shape));
     this.#oid = row?.[0] ?? "0";

@@ -1,4 +1,5 @@
 import { RelayError } from "../../../core/errors.ts";
+import { createIndexSql } from "../../../postgres/create-index.ts";
 import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
 import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
 import type { Checkpoint, LogKind, LogPosition, PassRequest } from "../log/log-kind.ts";
@@ -40,10 +41,11 @@ class TailKind extends TableLog<TailOptions> implements LogKind<Difference> {
     if (shape.xid === null) {
       const cure = `alter table ${table} add column xid xid8 default pg_current_xact_id()`;
       const what = `${this.table} has no column of type xid8 for the transaction that wrote a row. Run: ${cure};`;
-      const index = `create index concurrently on ${table} (xid, ${quoteIdentifier(shape.positionName)})`;
+      const columns = `xid, ${quoteIdentifier(shape.positionName)}`;
+      const index = createIndexSql({ table: shape.events.name, columns, isPartitioned: shape.isPartitioned });
       const other =
         "If it cannot have one, set `xid=none` in OUTBOX_COLUMNS: then a writer that stays open delays the events after it";
-      throw new RelayError("COLUMN_MISSING", `${what} ${index}. ${other}.`);
+      throw new RelayError("COLUMN_MISSING", `${what} ${index} ${other}.`);
     }
     const [row] = await this.rows("reading the log", checkTableSql(shape));
     if (row?.[0] !== "t") return shape;

@@ -1,11 +1,12 @@
 import { RelayError } from "../../../core/errors.ts";
 import { ColumnFinder } from "../../../postgres/column-finder.ts";
 import { type ColumnInfo, type ColumnNames, isInteger } from "../../../postgres/column-names.ts";
-import { displayTable, quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
+import { createIndexSql } from "../../../postgres/create-index.ts";
+import { displayTable, quoteIdentifier } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
 import type { Session } from "../../../postgres/session.ts";
-import { inspectTable, type TableReference } from "../table-discovery.ts";
-import { eventShapeOf, type TableFacts, type TableShape } from "../table-shape.ts";
+import { type InspectedTable, inspectTable, type TableReference } from "../table-discovery.ts";
+import { eventShapeOf, type TableShape } from "../table-shape.ts";
 
 /** An append-only table: its events, and the columns that it is read by, as fragments over its alias `t`. */
 export interface TailShape {
@@ -16,6 +17,7 @@ export interface TailShape {
   /** The transaction that wrote the row; null without such a column. */
   readonly xid: string | null;
   readonly xidName: string | null;
+  readonly isPartitioned: boolean;
   /** True when the position has an index, so that a large difference can be walked along it. */
   readonly hasPositionIndex: boolean;
 }
@@ -57,7 +59,7 @@ export async function readTailShape(
   });
 }
 
-interface TailFacts extends TableFacts {
+interface TailFacts extends InspectedTable {
   /** Columns whose default is the id of the writing transaction. */
   readonly xidDefaults: readonly string[];
 }
@@ -90,6 +92,7 @@ function tailShapeOf(facts: TailFacts, { names, xid }: TailColumns): TailShape {
     positionName: position.name,
     xid: writer === null ? null : `t.${quoteIdentifier(writer.name)}`,
     xidName: writer?.name ?? null,
+    isPartitioned: facts.isPartitioned,
     hasPositionIndex: true,
   };
 }
@@ -131,17 +134,14 @@ where a.attrelid = $1::oid and not a.attisdropped and pg_get_expr(d.adbin, d.adr
 
 async function requireXidIndex(
   session: Session,
-  { name, oid }: TableFacts & { readonly oid: string },
+  { name, oid, isPartitioned }: InspectedTable,
   xid: string,
   position: string,
 ): Promise<void> {
   if (await hasIndexOn(session, oid, xid)) return;
   const columns = `${quoteIdentifier(xid)}, ${quoteIdentifier(position)}`;
   const what = `${displayTable(name)} has no index to find new rows by`;
-  throw new RelayError(
-    "COLUMN_MISSING",
-    `${what}. Run: create index concurrently on ${quoteTable(name)} (${columns}).`,
-  );
+  throw new RelayError("COLUMN_MISSING", `${what}. Run: ${createIndexSql({ table: name, columns, isPartitioned })}`);
 }
 
 /** An index that begins with the column, on the table or on each of its partitions. */
