@@ -181,7 +181,7 @@ export class Service implements RunningService {
     await this.#stopEngine();
     this.#tables = tables;
     for (const { schema, table, isThere } of tables) {
-      if (!isThere) logger.error({ schema, table }, "a table to read does not exist; the relay keeps looking for it");
+      if (!isThere) logger.error({ schema, table }, "there is no table with this name; the relay keeps looking for it");
     }
     if (tables.length === 0) {
       logger.warn("no schema has an outbox table; the relay keeps looking for one");

@@ -138,6 +138,10 @@ test("C6 deliveries are summed up to one line per second and pipeline", () => {
   clock.nowMs += 1_000;
   emitter.emit("BatchSettled", { ...settled, delivered: 0, failed: 1 });
   assert.equal(lines.length, 3);
+  assert.deepEqual(
+    lines.map(({ msg, message }) => message ?? msg),
+    ["events delivered", "events delivered", "no event was delivered, failures were stored"],
+  );
 });
 
 test("A7 the same fault is logged once a minute with a count, and at once when it returns", () => {

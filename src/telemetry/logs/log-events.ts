@@ -111,7 +111,10 @@ export function logEvents(relay: Listenable, { logger, clock, events }: LogEvent
   for (const name of Object.keys(LINES) as TechnicalEventName[]) listen(name, LINES[name] as Line<typeof name>);
   // A fault that returns after a recovery is logged at once.
   relay.on("SourceRecovered", ({ pipeline }) => repeats.forget(`SourceBroken ${pipeline} `));
-  const sums = new DeliverySums(clock, (sum) => logger.info({ event: "BatchSettled", ...sum }, "events delivered"));
+  const sums = new DeliverySums(clock, (sum) => {
+    const message = sum.delivered === 0 ? "no event was delivered, failures were stored" : "events delivered";
+    logger.info({ event: "BatchSettled", ...sum }, message);
+  });
   relay.on("BatchSettled", (event) => sums.add(event));
   // Only failures of the event itself spend an attempt. The circuit's lines report the others.
   const others = events === "all" ? "info" : "debug";
