@@ -40,6 +40,7 @@ export const ERROR_CATALOGUE = catalogue({
   },
   COLUMN_MISSING: { retryable: true, fix: "Add the column, or name the one to use in the source's `columns`." },
   COLUMN_MISTYPED: { retryable: true, fix: "Change the column's type, or name another one in the source's `columns`." },
+  INDEX_MISSING: { retryable: true, fix: "Create the index; the relay checks again by itself." },
   ID_NOT_UNIQUE: {
     retryable: true,
     fix: "Make the id unique, or name a column that is (`OUTBOX_COLUMNS=id=column`); the relay checks again by itself. Nothing was marked.",

@@ -128,6 +128,24 @@ test("A17 an event table and a table of the write-ahead log without a key column
   assert.deepEqual(await keys(), []);
 });
 
+test("A17 D9 an event table without the index it is read by is found, partitioned or not, and the printed one works", async () => {
+  const columns = `position bigint generated always as identity, event_id uuid default gen_random_uuid(), aggregate_id text,
+    event_type text, payload text, xid xid8 default pg_current_xact_id()`;
+  await server.query(`create table app.whole (${columns}); create table app.parts (${columns}) partition by list (event_type);
+    create table app.part partition of app.parts default; grant select on app.whole, app.parts to relay`);
+  const indexes = async () => {
+    const subject = { eventTables: ["whole", "parts"].map((table) => ({ schema: "app", table })) };
+    return (await findings(subject)).filter(({ check }) => check === "index");
+  };
+  const found = await indexes();
+  assert.deepEqual(
+    found.map(({ severity, what }) => `${severity}: ${what}`),
+    ["whole", "parts"].map((name) => `error: app.${name} has no index to find new rows by`),
+  );
+  for (const { fix } of found) await server.query(fix);
+  assert.deepEqual(await indexes(), []);
+});
+
 test("A17 what a destination reports is shown in its words, and no further check runs", async () => {
   let asked = 0;
   const destination: DoctorDestination = {

@@ -50,12 +50,17 @@ function noTables(): Finding {
 function missing(error: Error): Finding {
   const [what = ""] = reasonOf(error).split(/ \[[A-Z_]+\] /);
   // Something else may have the name: then the sentence says what, and what to do.
-  const fix = what.endsWith("does not exist") ? "Create it, or fix OUTBOX_SCHEMAS or OUTBOX_TABLE." : "Fix OUTBOX_TABLE.";
+  const fix = what.endsWith("does not exist")
+    ? "Create it, or fix OUTBOX_SCHEMAS or OUTBOX_TABLE."
+    : "Fix OUTBOX_TABLE.";
   return { severity: "error", check: "tables", what, fix };
 }
 
 function unreadable(error: Error): Finding {
   const [what = "", fix = ""] = reasonOf(error).split(/ \[[A-Z_]+\] /);
+  const [fault = "", statement] = what.split(". Run: ");
+  if (isRelayError(error, "INDEX_MISSING"))
+    return { severity: "error", check: "index", what: fault, fix: statement ?? fix };
   return { severity: "error", check: "tables", what, fix: `${fix} (OUTBOX_COLUMNS=role=column,... sets them)` };
 }
 
@@ -79,7 +84,9 @@ export async function checkIds({ columns, database }: DoctorSubject, table: Tabl
     const [row] = await session.rows(UNIQUE_SQL, [facts.oid, id]);
     if (row?.[0] !== "f") return [];
     const statement = (on: string) => `create unique index concurrently on ${on} (${quoteIdentifier(id)});`;
-    const fix = facts.isPartitioned ? `-- for each partition:\n${statement("PARTITION")}` : statement(quoteTable(table));
+    const fix = facts.isPartitioned
+      ? `-- for each partition:\n${statement("PARTITION")}`
+      : statement(quoteTable(table));
     const what = `${displayTable(table)} has no unique index on ${id}: of two rows with one id the second may be skipped`;
     return [{ severity: "warning", check: "ids", what, fix }];
   });

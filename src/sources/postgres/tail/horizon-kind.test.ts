@@ -150,7 +150,7 @@ for (const version of [15, 18] as const) {
         /cache 20 numbers.*alter sequence lacks.events_position_seq cache 1/,
       );
       const bare = await openLog("bare", {}, "position bigserial");
-      await refused(bare.prepare(), "COLUMN_MISSING", /create index concurrently on "bare"\."events" \("position"\)/);
+      await refused(bare.prepare(), "INDEX_MISSING", /create index concurrently on "bare"\."events" \("position"\)/);
     });
   });
 }

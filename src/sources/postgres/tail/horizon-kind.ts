@@ -64,7 +64,7 @@ class HorizonKind extends TableLog<HorizonOptions> implements LogKind<Difference
     if (!shape.hasPositionIndex) {
       const { events, isPartitioned, positionName } = shape;
       const index = createIndexSql({ table: events.name, columns: quoteIdentifier(positionName), isPartitioned });
-      throw new RelayError("COLUMN_MISSING", `${this.table} has no index on its position. Run: ${index}`);
+      throw new RelayError("INDEX_MISSING", `${this.table} has no index on its position. Run: ${index}`);
     }
     const [row] = await this.rows("reading the log", tableFactsSql(shape));
     this.#oid = row?.[0] ?? "0";

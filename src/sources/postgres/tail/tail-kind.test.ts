@@ -367,7 +367,7 @@ for (const version of [15, 18] as const) {
       await refused({ columns: plain, index: "(position)" }, "COLUMN_MISSING", /add column xid xid8 default/);
       const unfilled = EVENTS.replace("default pg_current_xact_id()", "");
       await refused({ columns: unfilled }, "COLUMN_MISTYPED", /set default pg_current_xact_id\(\)/);
-      await refused({ index: null }, "COLUMN_MISSING", /create index concurrently on .* \("tx", "position"\)/);
+      await refused({ index: null }, "INDEX_MISSING", /create index concurrently on .* \("tx", "position"\)/);
       const loose = EVENTS.replace("generated always as identity primary key", "not null");
       await refused({ columns: loose, names: { order: "position" } }, "COLUMN_MISTYPED", /unique/);
       const { sql, kind } = await openLog();

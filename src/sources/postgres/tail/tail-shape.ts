@@ -45,7 +45,7 @@ const NO_STATE = {
   preset: "flag",
 } as const;
 
-/** Reads the table's shape from the catalog. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED. */
+/** Reads the table's shape from the catalog. Throws TABLE_MISSING, GRANT_MISSING, COLUMN_MISSING, COLUMN_MISTYPED, INDEX_MISSING. */
 export async function readTailShape(
   database: Database,
   reference: TableReference,
@@ -141,7 +141,7 @@ async function requireXidIndex(
   if (await hasIndexOn(session, oid, xid)) return;
   const columns = `${quoteIdentifier(xid)}, ${quoteIdentifier(position)}`;
   const what = `${displayTable(name)} has no index to find new rows by`;
-  throw new RelayError("COLUMN_MISSING", `${what}. Run: ${createIndexSql({ table: name, columns, isPartitioned })}`);
+  throw new RelayError("INDEX_MISSING", `${what}. Run: ${createIndexSql({ table: name, columns, isPartitioned })}`);
 }
 
 /** An index that begins with the column, on the table or on each of its partitions. */
