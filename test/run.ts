@@ -3,7 +3,7 @@
  *   --fast       only the files that need no server
  *   --changed    only the files that what changed since the last commit can reach; `--since REF` compares with REF
  *   --coverage   measure it and fail below the limits, as in CI
- *   --sources    start programs from their sources, not compiled, as with --coverage
+ *   --sources    start programs from their sources, not compiled
  *   --record     a process for each file, and what it took is written to test/runner/costs.json
  */
 import { execFileSync } from "node:child_process";
@@ -72,8 +72,8 @@ async function runJobs(jobs: readonly Job[], report: Report): Promise<ReadonlyMa
   const waiting = [...jobs];
   const running = new Map<Job, Promise<void>>();
   const cores = availableParallelism();
-  // Most files wait for servers more than they compute. Measuring the coverage takes a core's worth of time itself.
-  const room = { cores, jobsMax: options.coverage ? cores : 2 * cores + 1 };
+  // Most files wait for servers more than they compute.
+  const room = { cores, jobsMax: 2 * cores + 1 };
   while (waiting.length + running.size > 0) {
     const job = nextJob(waiting, [...running.keys()], room);
     if (job === undefined) {
@@ -108,8 +108,7 @@ if (coverage !== null) process.env.NODE_V8_COVERAGE = coverage.folder;
 // Many processes load the same sources: what the first has compiled the others need not. Coverage stays the same.
 const compiled = mkdtempSync(join(tmpdir(), "outbox-relay-compiled-"));
 process.env.NODE_COMPILE_CACHE = compiled;
-// Coverage is that of the sources.
-const programs = options.coverage || options.sources ? null : new CompiledPrograms();
+const programs = options.sources ? null : new CompiledPrograms();
 if (picked.some(({ loads }) => loads.has(STARTS_PROGRAMS))) await programs?.make(ROOT);
 if (options.fast) process.env.TEST_TIER = "fast";
 const report = new Report();

@@ -18,7 +18,8 @@ declare module "fastify" {
     /** Set by the guard. */
     identity: Caller | null;
     foreign: string | null;
-    isWelcome: (() => boolean) | null;
+    /** Undefined on a server without a guard: the demo has none. */
+    isWelcome: (() => boolean) | null | undefined;
   }
 }
 
@@ -124,7 +125,7 @@ function whenGone({ isWelcome }: FastifyRequest, { raw }: FastifyReply): AbortSi
   const gone = new AbortController();
   const end = () => gone.abort();
   const timer = setInterval(() => {
-    if (isWelcome !== null && !isWelcome()) end();
+    if (isWelcome?.() === false) end();
   }, WELCOME_LOOK_MS);
   raw.once("close", () => {
     clearInterval(timer);

@@ -54,14 +54,14 @@ describe("the dev face in a real browser", () => {
   test("G1 F6 npm start answers on /health and / within ten seconds, on the next port when its own is taken", async (t) => {
     const address = await dev.address();
     assert.ok(Number(new URL(address).port) > port, `${address} is beyond ${port}`);
-    await until("health is good", async () => (await (await fetch(`${address}/health`)).text()).includes('"healthy"'));
-    const answer = await fetch(`${address}/`);
+    await until("health is good", async () => (await (await dev.get("/health")).text()).includes('"healthy"'));
+    const answer = await dev.get("/");
     const tookMs = performance.now() - dev.startedMs;
     assert.equal(answer.status, 200);
     assert.match(answer.headers.get("content-security-policy") ?? "", /script-src 'self'/);
     t.diagnostic(`ready after ${Math.round(tookMs)} ms`);
     await assertWithin(tookMs, READY_MS_MAX, "getting ready");
-    assert.match(await (await fetch(`${address}/metrics`)).text(), /outbox_relay_events_published_total/);
+    assert.match(await (await dev.get("/metrics")).text(), /outbox_relay_events_published_total/);
     await until("it says so", () => /ready in \d/.test(dev.output()));
     assert.ok(dev.output().startsWith(`outbox-relay dev: ${address}\n`), "the address comes first");
     assert.equal(dev.output().includes("\u001b"), false, "no colours where there is no terminal");
@@ -116,7 +116,7 @@ describe("the dev face in a real browser", () => {
     await press("Kill the relay");
     // Another one is started after seconds.
     await until("the death is seen", async () => {
-      const health = await fetch(`${await dev.address()}/health`);
+      const health = await dev.get("/health");
       return health.status === 503 && (await codeOf(health)) === "RELAY_GONE";
     });
     await it.page.reload();

@@ -7,6 +7,7 @@ import { createScratch, markedProcesses, type Scratch } from "../servers/scratch
 import { until } from "../servers/until.ts";
 import { OF_THE_RUN } from "./service-process.ts";
 
+const OUTPUT_SHOWN = 4_000;
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** What `npm start` runs, without npm in between. */
@@ -38,6 +39,8 @@ export interface DevProcess extends AsyncDisposable {
   readonly output: () => string;
   /** As it is printed; waits for it. */
   address(): Promise<string>;
+  /** Asks the demo. When it has ended by itself, the error shows what it printed. */
+  get(path: string): Promise<Response>;
   state(): Promise<DevState>;
   /** Ids of all processes that belong to it, itself excluded. */
   companions(): number[];
@@ -75,11 +78,19 @@ export function startDev(
   const ended = once(child, "close").then(([code]) => code as number | null);
   const address = () =>
     until("the address is printed", () => /http:\/\/localhost:\d+/.exec(output)?.[0] ?? stillRuns(child, output));
+  const get = async (path: string) => {
+    const url = `${await address()}${path}`;
+    return await fetch(url).catch((error: unknown) => {
+      stillRuns(child, output);
+      throw error;
+    });
+  };
   return {
     startedMs,
     output: () => output,
     address,
-    state: async () => (await (await fetch(`${await address()}/dev/state`)).json()) as DevState,
+    get,
+    state: async () => (await (await get("/dev/state")).json()) as DevState,
     companions: () => markedProcesses(scratch.mark),
     scratch,
     end: async (signal) => {
@@ -87,8 +98,11 @@ export function startDev(
       return await ended;
     },
     [Symbol.asyncDispose]: async () => {
-      if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+      const isLeftOver = child.exitCode === null && child.signalCode === null;
+      if (isLeftOver) child.kill("SIGKILL");
       await ended;
+      // The runner shows it if the test failed.
+      if (isLeftOver) console.log(`the end of what the demo printed:\n${output.slice(-OUTPUT_SHOWN)}`);
       await until("the guard has ended", () => markedProcesses(scratch.mark).length === 0);
       await scratch.remove();
     },

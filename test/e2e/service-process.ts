@@ -8,9 +8,9 @@ import { until } from "../servers/until.ts";
 /** The command as users start it, with nothing but these variables in its environment. */
 export const COMMAND = programPath(fileURLToPath(new URL("../../bin/outbox-relay.js", import.meta.url)));
 
-/** Of the test run: what only a process of its own runs counts as run, and is compiled once for all of them. */
+/** Of the test run: programs are compiled once for all processes. */
 export const OF_THE_RUN: Readonly<Record<string, string>> = Object.fromEntries(
-  ["NODE_V8_COVERAGE", "NODE_COMPILE_CACHE", COMPILED_FOLDER].flatMap((name) => {
+  ["NODE_COMPILE_CACHE", COMPILED_FOLDER].flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value]];
   }),
