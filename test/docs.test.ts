@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { commands } from "../src/cli/main.ts";
 import { destinationsConfig } from "../src/config/destinations/destinations-config.ts";
 import { ConfigProblems } from "../src/config/reading/config-problems.ts";
+import { OPEN_OUTBOX_VARIABLES } from "../src/config/reading/open-outbox-variables.ts";
 import { readSettings } from "../src/config/reading/read-settings.ts";
 import { routesConfig } from "../src/config/routes-config.ts";
 import { ENVIRONMENT_NAMES } from "../src/config/settings/names.ts";
@@ -91,6 +92,8 @@ function complaintsAbout(value: object): readonly string[] {
 
 /** Names of the world around, which are no settings of ours. */
 const OTHERS = new Set([
+  ...OPEN_OUTBOX_VARIABLES,
+  "DOTNET_ENVIRONMENT",
   ...["NAME_FILE", "OUTBOX_RELAY_CONFIG", "NO_COLOR", "FORCE_COLOR", "NOT_FOUND", "NODE_OPTIONS", "NODE_V8_COVERAGE"],
   ...["KURRENTDB_TEST_URL", "KURRENTDB_TEST_CATEGORY"],
   ...["ON_ERROR_STOP", "REDIS_URL", "PAYROLL_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],

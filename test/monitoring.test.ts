@@ -21,17 +21,24 @@ const folder = fileURLToPath(new URL("../deploy/monitoring/", import.meta.url));
 const fileText = (name: string) => readFileSync(join(folder, name), "utf8");
 
 interface Rule {
-  readonly alert: string;
+  /** Absent: a recording rule. */
+  readonly alert?: string;
   readonly expr: string;
-  readonly annotations: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
+
+type Alert = Required<Rule>;
 
 interface Rules {
   readonly groups: readonly { readonly rules: readonly Rule[] }[];
 }
 
-const rules = parse(fileText("alerts.yaml")) as Rules;
-const alerts = rules.groups.flatMap((group) => group.rules);
+/** Each has its cases beside it. */
+const FILES = ["alerts", "slo"] as const;
+const rulesOf = (file: string) => parse(fileText(`${file}.yaml`)) as Rules;
+const isAlert = (rule: Rule): rule is Alert => rule.alert !== undefined;
+const rules = FILES.flatMap((file) => rulesOf(file).groups.flatMap((group) => group.rules));
+const alerts = rules.filter(isAlert);
 
 let promtool: string;
 let scratch: string;
@@ -42,9 +49,11 @@ before(async () => {
 after(() => rmSync(scratch, { recursive: true }));
 
 test("A12 promtool takes the alert rules, and every case of theirs comes out as written", async () => {
-  await run(promtool, ["check", "rules", "alerts.yaml"], { cwd: folder });
-  await run(promtool, ["test", "rules", "alerts.test.yaml"], { cwd: folder });
-  assert.ok(alerts.length >= 8);
+  for (const file of FILES) {
+    await run(promtool, ["check", "rules", `${file}.yaml`], { cwd: folder });
+    await run(promtool, ["test", "rules", `${file}.test.yaml`], { cwd: folder });
+  }
+  assert.ok(alerts.length >= 12);
 });
 
 for (const [what, expr] of [
@@ -52,23 +61,29 @@ for (const [what, expr] of [
   ["always true", "vector(1)"],
 ] as const) {
   test(`A12 the cases notice every rule that is ${what}`, async () => {
-    const spoiled = (group: Rules["groups"][number]) => group.rules.map((rule) => ({ ...rule, expr }));
-    const groups = rules.groups.map((group) => ({ ...group, rules: spoiled(group) }));
-    writeFileSync(join(scratch, "alerts.yaml"), stringify({ groups }));
-    writeFileSync(join(scratch, "alerts.test.yaml"), fileText("alerts.test.yaml"));
-    const told = await run(promtool, ["test", "rules", "alerts.test.yaml"], { cwd: scratch }).then(
-      () => assert.fail("the cases noticed nothing"),
-      ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,
-    );
-    for (const { alert } of alerts) assert.match(told, new RegExp(`alertname: ${alert},`), alert);
+    const spoiled = (rule: Rule) => (isAlert(rule) ? { ...rule, expr } : rule);
+    for (const file of FILES) {
+      const groups = rulesOf(file).groups.map((group) => ({ ...group, rules: group.rules.map(spoiled) }));
+      writeFileSync(join(scratch, `${file}.yaml`), stringify({ groups }));
+      writeFileSync(join(scratch, `${file}.test.yaml`), fileText(`${file}.test.yaml`));
+      const told = await run(promtool, ["test", "rules", `${file}.test.yaml`], { cwd: scratch }).then(
+        () => assert.fail("the cases noticed nothing"),
+        ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,
+      );
+      for (const { alert } of groups.flatMap((group) => group.rules).filter(isAlert)) {
+        assert.match(told, new RegExp(`alertname: ${alert},`), alert);
+      }
+    }
   });
 }
 
 test("A12 every alert has a case in which it is told, and one in which it is not", () => {
-  const { tests } = parse(fileText("alerts.test.yaml")) as {
-    tests: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[];
-  };
-  const cases = tests.flatMap(({ alert_rule_test: checks }) => checks);
+  interface Cases {
+    readonly tests: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[];
+  }
+  const cases = FILES.flatMap((file) => (parse(fileText(`${file}.test.yaml`)) as Cases).tests).flatMap(
+    ({ alert_rule_test: checks }) => checks,
+  );
   for (const { alert } of alerts) {
     const sizes = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts: told }) => told.length);
     assert.ok(sizes.includes(0) && sizes.some((size) => size > 0), `${alert}: ${sizes}`);
@@ -152,7 +167,7 @@ test("A11 A12 A21 every metric that the rules and the dashboard ask for is one t
     readonly annotations: unknown;
   };
   const asked = [
-    ...alerts.map(({ expr }) => expr),
+    ...rules.map(({ expr }) => expr),
     ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
     JSON.stringify([dashboard.templating, dashboard.annotations]),
   ].flatMap((expr) => expr.match(OURS) ?? []);

@@ -7,6 +7,7 @@ import { addDlqCommands } from "./dead-letters/dlq-commands.ts";
 import { addDynamoDbCommands } from "./dynamodb/dynamodb-commands.ts";
 import { addAuditCommand } from "./events/audit-command.ts";
 import { addEventsCommands } from "./events/events-commands.ts";
+import { addPruneCommand } from "./events/prune-command.ts";
 import { addKeysCommands } from "./keys/keys-commands.ts";
 import { addLanesCommands } from "./pipelines/lanes-commands.ts";
 import { addLimitCommand } from "./pipelines/limit-command.ts";
@@ -137,6 +138,7 @@ function addOperationsCommands(program: Command, end: End): void {
   addPipelineCommands(program, end);
   addDoctorCommand(program, end);
   addGrantsCommand(program, end);
+  addPruneCommand(program, end);
   addSmokeCommand(program, end);
   addCompletionCommand(program, end);
 }

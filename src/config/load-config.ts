@@ -80,7 +80,7 @@ interface LoadOptions {
 /** Reads the settings. Each value is valid by itself, but required ones can be missing. */
 export async function loadSettings({ env, cwd, file, flags = [] }: ConfigSources): Promise<ReadSettings> {
   const named = file ?? (env[CONFIG_FILE_VARIABLE] || undefined);
-  const read = readSettings({ env, file: await readConfigFile(cwd, named), flags });
+  const read = readSettings({ env, file: await readConfigFile(cwd, named, env), flags });
   return { ...read, baseFolders: named === undefined ? [cwd] : [dirname(resolve(cwd, named)), cwd] };
 }
 

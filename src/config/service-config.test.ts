@@ -337,6 +337,17 @@ test("B5 the Open Outbox Relay's own variables are enough", () => {
   assert.deepEqual(retry, { ...RETRY_PRESETS.openoutbox, initialMs: 2_000, jitter: 0.2 });
 });
 
+test("C8 traces are off with OTEL_TRACES_EXPORTER=none, and with an exporter that the relay lacks", () => {
+  const endpoint = { ...BASE, OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318" };
+  const of = (exporter: string) => configFromEnvironment({ ...endpoint, OTEL_TRACES_EXPORTER: exporter });
+  assert.notEqual(configFromEnvironment(endpoint).telemetry.tracing, null);
+  assert.notEqual(of("console,otlp").telemetry.tracing, null);
+  assert.equal(of("none").telemetry.tracing, null);
+  assert.doesNotMatch(of("none").warnings.join(), /OTEL/);
+  assert.equal(of("console").telemetry.tracing, null);
+  assert.match(of("console").warnings.join(), /OTEL_TRACES_EXPORTER is "console", so traces are off/);
+});
+
 test("A6 custom columns are named by their role", () => {
   const { columns } = configFromEnvironment({ ...BASE, OUTBOX_COLUMNS: "id=No,flags=done+sent,key=none" }).sources;
   assert.deepEqual(columns, { id: "No", flags: ["done", "sent"], key: null });

@@ -22,7 +22,7 @@ import { type LogsConfig, logsConfig, type SubscriberConfig, subscribersConfig }
 import type { ExplicitPolicy } from "./sources/presets.ts";
 import { type RedisStoreConfig, redisStoreConfig } from "./sources/redis-store-config.ts";
 import { type RequestsConfig, requestsConfig } from "./sources/requests-config.ts";
-import { type TelemetryConfig, telemetryConfig } from "./telemetry-config.ts";
+import { type TelemetryConfig, telemetryConfig, telemetryWarnings } from "./telemetry-config.ts";
 
 /**
  * The validated configuration of the service. The rest of the program sees only this, whatever the origin of a value.
@@ -80,8 +80,7 @@ export function serviceConfig(
 ): ServiceConfig {
   const problems: string[] = [];
   const leaseMs = instanceLeaseOf(settings);
-  // Users of the Open Outbox Relay have its variables and its table, whose name they never set.
-  const isOpenOutbox = /^STORAGE_URL/.test(origins.get("DATABASE_URL")?.name ?? "");
+  const usualTable = usualTableOf(origins.get("DATABASE_URL")?.name ?? "");
   const { destinations, routes } = routingConfig(
     settings,
     relays,
@@ -98,7 +97,7 @@ export function serviceConfig(
     access: accessConfig(settings, problems),
     log: { level: settings.LOG_LEVEL, events: settings.LOG_EVENTS },
     telemetry: telemetryConfig(settings, problems),
-    sources: sourcesConfig(settings, isOpenOutbox, ofDatabase),
+    sources: sourcesConfig(settings, usualTable, ofDatabase),
     store: redisStoreConfig(settings, problems),
     requests: requestsConfig(settings, destinations, problems),
     destinations,
@@ -121,8 +120,19 @@ export function serviceConfig(
   checked(problems, "DATABASE_SCHEMA", () => quoteIdentifier(settings.DATABASE_SCHEMA));
   if (problems.length > 0) throw new ConfigProblems(problems);
   const remarks = destinations.flatMap((destination) => destination.warnings);
-  const own = [...accessWarnings(settings), ...databaseWarnings(settings), ...clearTextWarnings(settings)];
+  const own = [
+    ...accessWarnings(settings),
+    ...databaseWarnings(settings),
+    ...clearTextWarnings(settings),
+    ...telemetryWarnings(settings),
+  ];
   return { ...config, warnings: [...warnings, ...own, ...remarks] };
+}
+
+/** Deployments of other relays have its variables and its table, whose name they never had to set. */
+function usualTableOf(databaseUrlName: string): string | null {
+  if (databaseUrlName.startsWith("STORAGE_URL")) return "public.openoutbox_events";
+  return /^ConnectionStrings(?:__|:)EventStore/i.test(databaseUrlName) ? "public.waiting_room_outbox" : null;
 }
 
 function limitsConfig({ REAP_BATCH_SIZE }: Settings): Partial<Limits> {
@@ -141,7 +151,7 @@ function publishTimeoutOf(settings: Settings, leaseMs: number, problems: string[
   return PUBLISH_TIMEOUT;
 }
 
-function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: string[]): ServiceConfig["sources"] {
+function sourcesConfig(settings: Settings, usualTable: string | null, problems: string[]): ServiceConfig["sources"] {
   const { OUTBOX_EVENT_TABLES, OUTBOX_MANAGED, OUTBOX_SCHEMAS, OUTBOX_TABLE, OUTBOX_WAL } = settings;
   const sources = [OUTBOX_SCHEMAS, OUTBOX_TABLE, OUTBOX_MANAGED, OUTBOX_EVENT_TABLES, OUTBOX_WAL];
   const columns = columnsConfig(settings.OUTBOX_COLUMNS, problems);
@@ -154,7 +164,7 @@ function sourcesConfig(settings: Settings, isOpenOutbox: boolean, problems: stri
   for (const schema of OUTBOX_SCHEMAS ?? []) checked(problems, "OUTBOX_SCHEMAS", () => quoteIdentifier(schema));
   if (OUTBOX_TABLE !== undefined) checked(problems, "OUTBOX_TABLE", () => parseTableName(OUTBOX_TABLE));
   const isNothingNamed = sources.every((it) => it === undefined);
-  if (isOpenOutbox && isNothingNamed) return { schemas: [], tables: ["public.openoutbox_events"], ...own };
+  if (usualTable !== null && isNothingNamed) return { schemas: [], tables: [usualTable], ...own };
   if (isNothingNamed) {
     problems.push(
       "No sources are set: set OUTBOX_SCHEMAS to schema,schema or *, or OUTBOX_TABLE, OUTBOX_MANAGED or OUTBOX_EVENT_TABLES to schema.table",

@@ -44,10 +44,25 @@ export function telemetryConfig(settings: Settings, problems: string[]): Telemet
     metricsPort: METRICS_PORT ?? null,
     metricsPush: pushUrl === null ? null : { url: pushUrl, intervalMs: settings.METRICS_PUSH_INTERVAL },
     loki: lokiConfig(settings, problems),
-    tracing: endpoint === null ? null : { endpoint, headers, ratio: settings.OTEL_TRACES_SAMPLER_ARG },
+    tracing:
+      endpoint === null || !sendsTraces(settings)
+        ? null
+        : { endpoint, headers, ratio: settings.OTEL_TRACES_SAMPLER_ARG },
     notify: notifyConfig(settings, problems),
     traceUrl: traceUrl(settings, problems),
   };
+}
+
+/** OpenTelemetry allows a list of exporters, of which this relay has one. */
+function sendsTraces({ OTEL_TRACES_EXPORTER }: Settings): boolean {
+  return OTEL_TRACES_EXPORTER.split(",").some((name) => name.trim().toLowerCase() === "otlp");
+}
+
+/** Warns of an exporter that the relay does not have. */
+export function telemetryWarnings(settings: Settings): string[] {
+  const { OTEL_TRACES_EXPORTER } = settings;
+  if (sendsTraces(settings) || /^none$/i.test(OTEL_TRACES_EXPORTER.trim())) return [];
+  return [`OTEL_TRACES_EXPORTER is ${JSON.stringify(OTEL_TRACES_EXPORTER)}, so traces are off: otlp turns them on`];
 }
 
 function notifyConfig(settings: Settings, problems: string[]): NotifyConfig | null {

@@ -3,7 +3,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { HttpError, PROBLEM_TYPE, problemOf } from "../http/http-error.ts";
 
 const HOST = "127.0.0.1";
-const OF_THE_RELAY = ["/health", "/healthz", "/livez", "/ready", "/readyz", "/metrics", "/openapi.json", "/api/*"];
+const OF_THE_RELAY = [
+  "/health",
+  "/healthz",
+  "/livez",
+  "/ready",
+  "/readyz",
+  "/metrics",
+  "/stats",
+  "/openapi.json",
+  "/api/*",
+];
 
 const GONE = new HttpError(
   503,

@@ -25,6 +25,7 @@ import { metricsRoute, type ProbeFaces, probeRoutes } from "./routes/probe-route
 import { replayRoutes } from "./routes/replay-routes.ts";
 import { type ServiceFaces, serviceRoutes } from "./routes/service-routes.ts";
 import { type SessionParts, sessionRoutes } from "./routes/session-routes.ts";
+import { statsRoute } from "./routes/stats-route.ts";
 
 /** What the server shows. */
 export interface HttpFaces extends ProbeFaces, OverviewFaces, ServiceFaces {
@@ -115,6 +116,7 @@ function allRoutes(
   return [
     ...consoleRoutes((asking) => (watch.guard.modeFor(asking) === "off" ? watch.guard.apiOff(asking) : null)),
     ...probeRoutes(faces),
+    statsRoute(faces),
     ...sessionRoutes({ ...watch, clock: systemClock, service, version }),
     auditRoute(target),
     ...overviewRoutes(faces),

@@ -9,6 +9,10 @@ export interface ColumnNames {
   readonly payload?: string;
   readonly headers?: string | null;
   readonly correlationId?: string | null;
+  /** Sent as the header `causation-id`; not in a log. */
+  readonly causationId?: string | null;
+  /** Sent as the header `content-type`; not in a log. */
+  readonly contentType?: string | null;
   readonly createdAt?: string | null;
   /** The order in which events of one key were written; in a log, the position. */
   readonly order?: string;
@@ -33,6 +37,8 @@ export const CANDIDATES = {
   payload: ["payload", "data", "event_data", "body"],
   headers: ["headers", "metadata"],
   correlationId: ["correlation_id"],
+  causationId: ["causation_id"],
+  contentType: ["content_type"],
   traceparent: ["traceparent"],
   tracestate: ["tracestate"],
   createdAt: ["created_at", "occurred_at", "occurred_on"],

@@ -35,7 +35,7 @@ export const OWN_RIGHTS: readonly { readonly rights: readonly string[]; readonly
     ],
   },
   { rights: ["select", "insert"], tables: ["audit"] },
-  { rights: ["select"], tables: ["identity", "schema_versions", "relay_state"] },
+  { rights: ["select"], tables: ["identity", "schema_versions", "relay_state", "dead_letters"] },
 ];
 
 /** All rights that the relay needs to run, and no more, as SQL for the owner of the tables. */

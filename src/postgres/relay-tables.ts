@@ -10,6 +10,8 @@ export interface RelayTables {
   readonly lanes: string;
   readonly holds: string;
   readonly failedEvents: string;
+  /** The open ones of them as a view for people, with payloads as jsonb. */
+  readonly deadLetters: string;
   /**
    * Events of logs that the checkpoint has passed but that are not delivered: failed ones, and those that wait behind
    * them.
@@ -46,6 +48,7 @@ export function relayTables(relaySchema: string): RelayTables {
     lanes: `${schema}.lanes`,
     holds: `${schema}.holds`,
     failedEvents: `${schema}.failed_events`,
+    deadLetters: `${schema}.dead_letters`,
     parked: `${schema}.parked`,
     passed: `${schema}.passed`,
     identity: `${schema}.identity`,

@@ -44,7 +44,7 @@ test("D1 D3 a relay makes one message of one intent, its key in the metadata and
   assert.deepEqual(message.headers, {
     "event-id": "7f",
     "correlation-id": "c1",
-    "created-at": "2026-01-01T00:00:00Z",
+    "created-at": "2026-01-01T00:00:00.000Z",
     "content-type": "application/json",
   });
 });

@@ -26,8 +26,19 @@ function headersOf(event: OutboxEvent): Headers {
     ? { "event-id": event.id }
     : { ...event.headers, "event-id": event.id };
   if (event.correlationId !== null) headers["correlation-id"] = event.correlationId;
-  if (event.createdAt !== null) headers["created-at"] = event.createdAt;
+  if (event.createdAt !== null) headers["created-at"] = isoMilliseconds(event.createdAt);
   return headers;
+}
+
+/**
+ * The time as `Date.toISOString` writes it, with three digits after the point: receivers compare it as text. Other forms
+ * stay as they are. Text operations, because parsing a date costs more than the rest of the message.
+ */
+function isoMilliseconds(time: string): string {
+  if (time.length < 20 || !time.endsWith("Z") || time.charCodeAt(10) !== 84) return time;
+  if (time.length === 20) return `${time.slice(0, 19)}.000Z`;
+  if (time.charAt(19) !== ".") return time;
+  return `${time.slice(0, 20)}${time.slice(20, -1).padEnd(3, "0").slice(0, 3)}Z`;
 }
 
 /** Receivers recognise duplicates by the id alone, so no route can remove or change it. */

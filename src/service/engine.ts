@@ -181,7 +181,8 @@ export function requireRoutes(config: ServiceConfig, tables: readonly FoundTable
 function sourcePolicy(config: ServiceConfig, table: FoundTable, policy: TablePolicy): SourcePolicy {
   return {
     routes: tableRoutes(config, table),
-    limits: { batchSize: policy.batchSize },
+    // Two publishes on the wire could overtake each other.
+    limits: { batchSize: policy.batchSize, ...(table.isSerial ? { publishesPerLane: 1 } : {}) },
     timing: { pollIntervalMs: policy.pollIntervalMs },
   };
 }

@@ -101,7 +101,7 @@ async function orphansOf(database: Database, config: ServiceConfig, tables: read
 
 function sourceOf(
   database: Database,
-  { logs, service, sources, subscribers }: ServiceConfig,
+  { instanceName, logs, sources, subscribers }: ServiceConfig,
   found: FoundTable,
   report: (remark: Remark) => void,
 ): QueueSource {
@@ -116,5 +116,5 @@ function sourceOf(
   }
   if (preset !== "openoutbox") return postgresSource({ database, table, columns });
   const lease = claimLeaseMs === null ? {} : { leaseMs: claimLeaseMs };
-  return openOutboxSource({ database, table, relayId: service, ...lease });
+  return openOutboxSource({ database, table, relayId: instanceName, ...lease });
 }

@@ -6,7 +6,7 @@ import type { OutboxStore } from "./outbox-store.ts";
 
 /** The outbox as a table is listed. */
 export function redisTable({ name, schema }: RedisStoreConfig): FoundTable {
-  return { schema, table: name, preset: "flag", subscriber: null, isDebezium: false, isThere: true };
+  return { schema, table: name, preset: "flag", subscriber: null, isDebezium: false, isSerial: false, isThere: true };
 }
 
 /** The store for one outbox in Redis. It has no schema to migrate and exists as soon as something is written. */

@@ -101,7 +101,7 @@ async function expectedOf({ name, payload, hasMore }: ServiceTable): Promise<obj
   const bytes = payload === "bytea" ? "payload" : "convert_to(payload::text, 'UTF8')";
   const rows = await sql<Stored & Record<string, unknown>>(
     `select id::text, aggregate_id::text as key, event_type as type, coalesce(encode(${bytes}, 'hex'), '') as body,
-       regexp_replace(replace(created_at::timestamptz::text, ' ', 'T'), '\\+00$', 'Z') as at from ${name}`,
+       to_char(created_at::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at from ${name}`,
   );
   return rows.map(({ id, key, type, body, at }) => ({
     topic: type,

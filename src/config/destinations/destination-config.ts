@@ -1,3 +1,4 @@
+import { addressOfType } from "../reading/open-outbox-variables.ts";
 import type { Settings } from "../settings/settings.ts";
 import { orList } from "../settings/value-types.ts";
 import type { DestinationConfig, WrittenDestination } from "./destination-scheme.ts";
@@ -14,6 +15,8 @@ const EXAMPLES = SCHEMES.map(({ example }) => example);
 export function destinationConfig(settings: Settings, problems: string[], name?: string): DestinationConfig | null {
   const { KAFKA_BROKERS, OUTBOX_DESTINATION, PUBLISHER_TYPE, RABBITMQ_HOST } = settings;
   const common = { settings, problems };
+  const withoutAddress = addressOfType(PUBLISHER_TYPE);
+  if (withoutAddress !== null) return configuredByType(withoutAddress, common, name);
   if (OUTBOX_DESTINATION === undefined) {
     if (KAFKA_BROKERS !== undefined && RABBITMQ_HOST !== undefined) {
       problems.push("KAFKA_BROKERS and RABBITMQ_HOST name different destinations: keep one of them");
@@ -31,6 +34,12 @@ export function destinationConfig(settings: Settings, problems: string[], name?:
     return null;
   }
   const address = withScheme(OUTBOX_DESTINATION, PUBLISHER_TYPE);
+  if (PUBLISHER_TYPE !== undefined && !isOfType(address, PUBLISHER_TYPE)) {
+    problems.push(
+      `PUBLISHER_TYPE is ${JSON.stringify(PUBLISHER_TYPE)}, but OUTBOX_DESTINATION has another scheme: remove one of them`,
+    );
+    return null;
+  }
   const config = configured({ ...common, setting: "OUTBOX_DESTINATION", address }, name);
   if (config !== null && KAFKA_BROKERS !== undefined && !isAt(config, KAFKA_BROKERS)) {
     problems.push("KAFKA_BROKERS and OUTBOX_DESTINATION name different destinations: keep one of them");
@@ -43,6 +52,35 @@ export function destinationConfig(settings: Settings, problems: string[], name?:
     problems.push("RABBITMQ_HOST and OUTBOX_DESTINATION name different destinations: keep one of them");
   }
   return config;
+}
+
+/** The type decides: the Open Outbox Relay does not read the URL then either, and a deployment can have kept one. */
+function configuredByType(
+  address: string,
+  common: Pick<WrittenDestination, "settings" | "problems">,
+  name: string | undefined,
+): DestinationConfig | null {
+  const { KAFKA_BROKERS, OUTBOX_DESTINATION, PUBLISHER_TYPE, RABBITMQ_HOST } = common.settings;
+  const other = KAFKA_BROKERS === undefined ? (RABBITMQ_HOST === undefined ? null : "RABBITMQ_HOST") : "KAFKA_BROKERS";
+  if (other !== null) {
+    common.problems.push(
+      `PUBLISHER_TYPE (${PUBLISHER_TYPE}) and ${other} name different destinations: keep one of them`,
+    );
+    return null;
+  }
+  const config = configured({ ...common, setting: "PUBLISHER_TYPE", address }, name);
+  const isUnused = OUTBOX_DESTINATION !== undefined && !OUTBOX_DESTINATION.toLowerCase().startsWith(address);
+  if (config === null || !isUnused) return config;
+  const unused = `PUBLISHER_TYPE is ${PUBLISHER_TYPE}, so the destination's URL has no effect`;
+  return { ...config, warnings: [...config.warnings, unused] };
+}
+
+/** Whether the type names this address's kind or scheme. */
+function isOfType(address: string, written: string): boolean {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(address)?.[1]?.toLowerCase() ?? "";
+  const type = written.toLowerCase();
+  const kind = SCHEMES.find(({ schemes }) => schemes.includes(scheme))?.kind;
+  return type === scheme || type === kind || SCHEMES.some((it) => it.kind === kind && it.schemes.includes(type));
 }
 
 function configured(written: Omit<WrittenDestination, "name">, name: string | undefined): DestinationConfig | null {

@@ -1,3 +1,4 @@
+import { addressOfType } from "../reading/open-outbox-variables.ts";
 import { destinationLevel } from "../reading/read-settings.ts";
 import type { WrittenDestinations } from "../reading/written-routes.ts";
 import { SETTING_NAMES, type SettingName, type Settings, settingOf } from "../settings/settings.ts";
@@ -12,7 +13,9 @@ const SINGLE = ["OUTBOX_DESTINATION", "KAFKA_BROKERS", "RABBITMQ_HOST"] as const
 
 /** Whether the settings name any destination. */
 export function hasDestination(settings: Settings): boolean {
-  return settings.OUTBOX_DESTINATIONS !== undefined || SINGLE.some((name) => settings[name] !== undefined);
+  const { OUTBOX_DESTINATIONS, PUBLISHER_TYPE } = settings;
+  if (OUTBOX_DESTINATIONS !== undefined || addressOfType(PUBLISHER_TYPE) !== null) return true;
+  return SINGLE.some((name) => settings[name] !== undefined);
 }
 
 /** All destinations: those of OUTBOX_DESTINATIONS, or the single one. */
@@ -22,7 +25,8 @@ export function destinationsConfig(settings: Settings, problems: string[]): read
     const only = destinationConfig(settings, problems);
     return only === null ? [] : [withLimits(only, settings)];
   }
-  const other = SINGLE.find((name) => settings[name] !== undefined);
+  const byType = addressOfType(settings.PUBLISHER_TYPE) === null ? undefined : "PUBLISHER_TYPE";
+  const other = SINGLE.find((name) => settings[name] !== undefined) ?? byType;
   if (other !== undefined) {
     problems.push(`OUTBOX_DESTINATIONS and ${other} both name destinations: list all of them in OUTBOX_DESTINATIONS`);
   }

@@ -4,6 +4,8 @@ import { pathToFileURL } from "node:url";
 import { LineCounter, parseDocument } from "yaml";
 import { reasonOf } from "../../core/errors.ts";
 import { ConfigProblems } from "./config-problems.ts";
+import { DOTNET_FILE, dotnetFileOf, isDotnetFile, strictJson } from "./dotnet-settings.ts";
+import type { Environment } from "./environment.ts";
 
 /** A config file as read, not validated yet. */
 export interface ConfigFile {
@@ -12,6 +14,8 @@ export interface ConfigFile {
   readonly value: unknown;
   /** Whether `${NAME}` in a text stands for an environment variable. Programs read the environment themselves. */
   readonly hasVariables: boolean;
+  /** For the settings of a .NET worker: this file, and the one of its environment first, if there is one. */
+  readonly dotnet?: readonly ConfigFile[];
   /** Null where the line is unknown. */
   lineOf(path: readonly string[]): number | null;
 }
@@ -24,14 +28,28 @@ const PROGRAM_ENDINGS = [".ts", ".js", ".mts", ".mjs", ".cjs"];
 const FOUND_ENDINGS = [".ts", ".js", ".yaml", ".yml", ".json"];
 const BYTES_MAX = 1_000_000;
 
-/** Reads the named file, or the one in the folder; null if there is none. */
-export async function readConfigFile(folder: string, named: string | undefined): Promise<ConfigFile | null> {
+/** Reads the named file, or the one in the folder; null if there is none. A .NET worker's file is the last choice. */
+export async function readConfigFile(
+  folder: string,
+  named: string | undefined,
+  env: Environment = {},
+): Promise<ConfigFile | null> {
+  if (named !== undefined && isDotnetFile(named)) return readDotnet(folder, named, env);
   if (named !== undefined) return await read(resolve(folder, named), named);
   const found = existingConfigFiles(folder);
   if (found.length > 1) {
     fail(`${found.join(" and ")} both exist in ${folder}: keep one of them, or name one with --config`);
   }
-  return found[0] === undefined ? null : await read(join(folder, found[0]), found[0]);
+  if (found[0] !== undefined) return await read(join(folder, found[0]), found[0]);
+  return existsSync(join(folder, DOTNET_FILE)) ? readDotnet(folder, DOTNET_FILE, env) : null;
+}
+
+function readDotnet(folder: string, name: string, env: Environment): ConfigFile {
+  const file = readText(resolve(folder, name), name, true, strictJson);
+  const ofEnvironment = dotnetFileOf(name, env);
+  const path = resolve(folder, ofEnvironment);
+  const above = existsSync(path) ? [readText(path, ofEnvironment, true, strictJson)] : [];
+  return { ...file, dotnet: [...above, file] };
 }
 
 /** The config files in the folder that the relay would find. */
@@ -46,8 +64,8 @@ async function read(path: string, name: string): Promise<ConfigFile> {
   return fail(`${name} is not a config file: its name must end with ${[...TEXT_ENDINGS, ".ts"].join(", ")} or .js`);
 }
 
-function readText(path: string, name: string, isJson: boolean): ConfigFile {
-  const text = contentOf(path, name);
+function readText(path: string, name: string, isJson: boolean, clean = (text: string) => text): ConfigFile {
+  const text = clean(contentOf(path, name));
   if (text.trim() === "")
     fail(`${name} is empty: add settings, or remove it; \`outbox-relay init\` writes a starter file`);
   if (isJson) requireJson(text, name);

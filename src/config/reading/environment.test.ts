@@ -34,6 +34,7 @@ test("A14 without variables the documented defaults apply", () => {
       SHUTDOWN_TIMEOUT_MS: 10_000,
       METRICS_PUSH_INTERVAL: 15_000,
       NOTIFY_INTERVAL: 300_000,
+      OTEL_TRACES_EXPORTER: "otlp",
       OTEL_TRACES_SAMPLER_ARG: 0.01,
       RECORD_DELIVERED: "50",
       RECORD_RETENTION: 604_800_000,

@@ -1,6 +1,7 @@
 import { reasonOf } from "../../core/errors.ts";
 import { nearestName } from "../../routing/nearest-name.ts";
 import { ENVIRONMENT_NAMES } from "../settings/names.ts";
+import { listenHost, OPEN_OUTBOX_VARIABLES, openOutboxProblems, openOutboxRemarks } from "./open-outbox-variables.ts";
 import { type Level, LevelBuilder } from "./written.ts";
 
 /** Environment variables. */
@@ -30,8 +31,16 @@ export function environmentLevel(env: Environment, readText: ReadText, problems:
     const text = isFile ? textOfFile(name, value, readText, problems) : value;
     if (text !== null) builder.add(setting, { origin: { kind: "environment", name }, value: convert(text) });
   }
-  problems.push(...typosIn(env));
+  addListenHost(builder, env);
+  problems.push(...openOutboxProblems(env), ...typosIn(env));
   return builder.level;
+}
+
+/** SERVER_PORT can name a host too. HOST precedes it. */
+function addListenHost(builder: LevelBuilder, { SERVER_PORT }: Environment): void {
+  const host = SERVER_PORT === undefined ? null : listenHost(SERVER_PORT);
+  if (host === null || builder.level.has("HOST")) return;
+  builder.add("HOST", { origin: { kind: "environment", name: "SERVER_PORT" }, value: host });
 }
 
 /** The content of the file that `name` points to, without the line end that editors add. */
@@ -48,7 +57,8 @@ export function textOfFile(name: string, path: string, readText: ReadText, probl
 export function unknownSettingsIn(env: Environment): string[] {
   return unknownIn(env)
     .filter((name) => /^(?:OUTBOX|RETRY)_/.test(name))
-    .map((name) => `${name} is not a setting of outbox-relay and has no effect`);
+    .map((name) => `${name} is not a setting of outbox-relay and has no effect`)
+    .concat(openOutboxRemarks(env));
 }
 
 function typosIn(env: Environment): string[] {
@@ -65,6 +75,7 @@ function unknownIn(env: Environment): string[] {
       OWN_PREFIXES.test(name) &&
       !INJECTED.test(name) &&
       !ENVIRONMENT_NAMES.has(name) &&
+      !OPEN_OUTBOX_VARIABLES.has(name) &&
       name !== CONFIG_FILE_VARIABLE,
   );
 }

@@ -5,8 +5,10 @@ import { SETTING_NAMES, type SettingName, type Settings, settingOf, settingsSche
 import { pathText } from "../settings/value-types.ts";
 import { secretsInAddress, secretsInValue } from "./address-secrets.ts";
 import type { ConfigFile } from "./config-file.ts";
+import { dotnetLevel } from "./dotnet-settings.ts";
 import { type Environment, environmentLevel, type ReadText, textOfFile, unknownSettingsIn } from "./environment.ts";
 import { fileLevel } from "./file-level.ts";
+import { addressOfType } from "./open-outbox-variables.ts";
 import { type Fault, PartlyRead, readablePart } from "./partly-read.ts";
 import { describeOrigin, type Level, LevelBuilder, type Origin, type Written } from "./written.ts";
 import type { WrittenDestinations } from "./written-routes.ts";
@@ -53,7 +55,7 @@ export function readSettings({ env, file = null, flags = [], readText = readUtf8
   const levels = [
     flagLevel(flags, readText, problems),
     environmentLevel(env, readText, problems),
-    file === null ? new Map() : fileLevel(file, env, readText, problems),
+    levelOf(file, env, readText, problems),
   ];
   for (const level of levels) problems.push(...contradictionsIn(level));
   const written = highestOf(levels);
@@ -82,6 +84,12 @@ export function readSettings({ env, file = null, flags = [], readText = readUtf8
   throw new PartlyRead(problems, left);
 }
 
+function levelOf(file: ConfigFile | null, env: Environment, readText: ReadText, problems: string[]): Level {
+  if (file === null) return new Map();
+  if (file.dotnet !== undefined) return dotnetLevel(file.dotnet, readText, problems);
+  return fileLevel(file, env, readText, problems);
+}
+
 function readUtf8(path: string): string {
   return readFileSync(path, "utf8");
 }
@@ -92,10 +100,12 @@ function highestOf(levels: readonly Level[]): Map<SettingName, Written> {
   for (const level of levels) {
     for (const name of SETTING_NAMES) {
       const first = level.get(name)?.[0];
-      if (first === undefined || written.has(name) || (isDestinationSet && EXCLUSIVE.includes(name))) continue;
+      const isOfDestination = EXCLUSIVE.includes(name) || name === "PUBLISHER_TYPE";
+      if (first === undefined || written.has(name) || (isDestinationSet && isOfDestination)) continue;
       written.set(name, first);
     }
-    isDestinationSet ||= EXCLUSIVE.some((name) => level.has(name));
+    const type = level.get("PUBLISHER_TYPE")?.[0]?.value;
+    isDestinationSet ||= EXCLUSIVE.some((name) => level.has(name)) || addressOfType(type) !== null;
   }
   return written;
 }

@@ -1,3 +1,4 @@
+import { storageTable } from "../reading/open-outbox-variables.ts";
 import { ENVELOPES, writtenDestinations, writtenRoutes } from "../reading/written-routes.ts";
 import { inSeconds, retriesAfterFirst, setting } from "./setting.ts";
 import {
@@ -25,7 +26,9 @@ export const sourceSettings = {
     list().optional(),
     "Schemas whose outbox tables are read, or * for every schema that has one",
   ),
-  OUTBOX_TABLE: setting("sources.table", text(200).optional(), "One outbox table, as schema.table"),
+  OUTBOX_TABLE: setting("sources.table", text(200).optional(), "One outbox table, as schema.table", {
+    aliases: [{ name: "STORAGE_TABLE_NAME", convert: storageTable }],
+  }),
   OUTBOX_STORE: setting(
     "sources.store",
     text().optional(),
@@ -45,7 +48,7 @@ export const sourceSettings = {
   OUTBOX_COLUMNS: setting(
     "sources.columns",
     pairs().optional(),
-    "Column names that differ from the usual ones: id=No,type=kind,flags=done+sent (id, type, key, payload, headers, correlationId, createdAt, order, flags, status, nextAttemptAt, attempts, lastError; for logs position and xid)",
+    "Column names that differ from the usual ones: id=No,type=kind,flags=done+sent (id, type, key, payload, headers, correlationId, causationId, contentType, createdAt, order, flags, status, nextAttemptAt, attempts, lastError; for logs position and xid)",
   ),
   POLL_INTERVAL_MS: setting(
     "sources.pollInterval",
@@ -97,7 +100,11 @@ export const destinationSettings = {
     "Destination of the events: kafka://, amqp://, nats://, redis://, bullmq+redis://, sqs://, https://, stdout: or discard:",
     { aliases: ["PUBLISHER_URL"], secret: "address" },
   ),
-  PUBLISHER_TYPE: setting("destination.type", text(50).optional(), "Scheme of PUBLISHER_URL, if the URL has none"),
+  PUBLISHER_TYPE: setting(
+    "destination.type",
+    text(50).optional(),
+    "Kind of the destination, such as kafka or nats, for a URL without a scheme; stdout and null need no URL, and disregard one",
+  ),
   DELIVERY: setting(
     "destination.delivery",
     oneOf(["exactly-once", "at-least-once"]).optional(),

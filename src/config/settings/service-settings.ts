@@ -1,6 +1,7 @@
 import { TARGET_SESSIONS } from "../../postgres/hosts.ts";
 import { DEFAULT_RELAY_SCHEMA } from "../../postgres/relay-tables.ts";
 import { postgresAddress } from "../reading/dotnet-connection.ts";
+import { listenPort } from "../reading/open-outbox-variables.ts";
 import { setting } from "./setting.ts";
 import { decimal, duration, flag, matching, oneOf, pairs, ports, text, wholeNumber } from "./value-types.ts";
 
@@ -62,7 +63,7 @@ export const processSettings = {
   RELAY_ID: setting(
     "service.instance",
     text(100).optional(),
-    "Name of this process in the list of instances; default: host name and process id",
+    "Name of this process in the list of instances and in locked_by of an Open Outbox table; default: host name and process id",
   ),
   SHUTDOWN_TIMEOUT_MS: setting(
     "service.shutdownTimeout",
@@ -72,7 +73,7 @@ export const processSettings = {
   ),
   HOST: setting("http.host", text(253).default("127.0.0.1"), "Address to listen on"),
   PORT: setting("http.port", wholeNumber(1, 65_535).default(3012), "Port of the console, API, health and metrics", {
-    aliases: ["SERVER_PORT"],
+    aliases: [{ name: "SERVER_PORT", convert: listenPort }],
   }),
 };
 
@@ -139,6 +140,11 @@ export const telemetrySettings = {
     text().optional(),
     "OTLP/HTTP endpoint for traces: http://collector:4318; without it, tracing is off",
     { secret: "address" },
+  ),
+  OTEL_TRACES_EXPORTER: setting(
+    "tracing.exporter",
+    text(100).default("otlp"),
+    "otlp sends traces to OTEL_EXPORTER_OTLP_ENDPOINT; none turns them off",
   ),
   OTEL_EXPORTER_OTLP_HEADERS: setting(
     "tracing.headers",

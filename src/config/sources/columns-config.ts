@@ -9,6 +9,8 @@ const ROLES = [
   "payload",
   "headers",
   "correlationId",
+  "causationId",
+  "contentType",
   "createdAt",
   "order",
   "xid",

@@ -18,6 +18,8 @@ export interface FoundTable {
   readonly subscriber: string | null;
   /** Whether rows in the write-ahead log become messages by Debezium's rules. */
   readonly isDebezium: boolean;
+  /** Whether the table has no key and is delivered in its own order. */
+  readonly isSerial: boolean;
   readonly isThere: boolean;
 }
 
@@ -27,6 +29,7 @@ export function sourceName({ schema, table, subscriber }: FoundTable): string {
 }
 
 type FinderConfig = Pick<ServiceConfig, "sources" | "logs" | "subscribers">;
+type Kind = Pick<FoundTable, "preset" | "isSerial">;
 type Catalogued = TableName & { readonly columns: readonly string[] };
 
 const OPEN_OUTBOX_TABLE = "openoutbox_events";
@@ -40,7 +43,7 @@ export class TableFinder {
   readonly #sources: ServiceConfig["sources"];
   readonly #logs: ServiceConfig["logs"];
   readonly #subscribers: readonly string[];
-  readonly #presets = new Map<string, TablePreset>();
+  readonly #kinds = new Map<string, Kind>();
 
   constructor(database: Database, { logs, sources, subscribers }: FinderConfig) {
     this.#database = database;
@@ -62,12 +65,13 @@ export class TableFinder {
     const rows = await this.#catalogue(named);
     const found: Omit<FoundTable, "subscriber">[] = [];
     for (const row of rows) {
-      const preset = this.#logOf(row)?.preset ?? (await this.#presetOf(row));
+      const log = this.#logOf(row);
+      const kind = log === undefined ? await this.#kindOf(row) : parallel(log.preset);
       const { schema, table } = row;
-      found.push({ schema, table, preset, isDebezium: preset === "wal" && this.#isDebezium(row), isThere: true });
+      found.push({ schema, table, ...kind, isDebezium: kind.preset === "wal" && this.#isDebezium(row), isThere: true });
     }
     const messages = this.#logs.named.filter(({ schema }) => schema === MESSAGE_SCHEMA);
-    found.push(...messages.map((it) => ({ ...it, isDebezium: false, isThere: true })));
+    found.push(...messages.map((it) => ({ ...it, isSerial: false, isDebezium: false, isThere: true })));
     const missing = [
       ...(schemas === "*" ? [] : schemas.filter((schema) => !found.some((it) => it.schema === schema))).map(
         (schema) => ({
@@ -79,7 +83,8 @@ export class TableFinder {
     ];
     const absent = missing.map(({ schema, table }) => {
       const preset = this.#logOf({ schema, table })?.preset ?? presetOfName(table);
-      return { schema, table, preset, isDebezium: this.#logs.walPreset === "debezium", isThere: false };
+      const isDebezium = this.#logs.walPreset === "debezium";
+      return { schema, table, ...parallel(preset), isDebezium, isThere: false };
     });
     return [...found, ...absent].flatMap((it) => this.#bySubscriber(it));
   }
@@ -122,22 +127,24 @@ export class TableFinder {
     }));
   }
 
-  async #presetOf({ schema, table, columns }: Catalogued): Promise<TablePreset> {
-    if (isOpenOutbox(columns)) return "openoutbox";
-    if (isManagedOutbox(columns)) return "managed";
+  async #kindOf({ schema, table, columns }: Catalogued): Promise<Kind> {
+    if (isOpenOutbox(columns)) return parallel("openoutbox");
+    if (isManagedOutbox(columns)) return parallel("managed");
     const key = JSON.stringify([schema, table, columns]);
-    const known = this.#presets.get(key);
+    const known = this.#kinds.get(key);
     if (known !== undefined) return known;
     try {
-      const { preset } = await readShape(this.#database, { schema, table }, this.#sources.columns);
-      this.#presets.set(key, preset);
-      return preset;
+      const { preset, isSerial = false } = await readShape(this.#database, { schema, table }, this.#sources.columns);
+      this.#kinds.set(key, { preset, isSerial });
+      return { preset, isSerial };
     } catch {
       // The source reports what is wrong with the table until it is fixed.
-      return presetOfName(table);
+      return parallel(presetOfName(table));
     }
   }
 }
+
+const parallel = (preset: TablePreset): Kind => ({ preset, isSerial: false });
 
 function presetOfName(table: string): TablePreset {
   return table === OPEN_OUTBOX_TABLE ? "openoutbox" : "flag";

@@ -7,7 +7,7 @@ import { checkGrants, checkOwnership } from "./grants-check.ts";
 import { checkIndex, checkSharedIndex } from "./index-check.ts";
 import { checkLogs } from "./log-check.ts";
 import { checkManaged } from "./managed-check.ts";
-import { checkKey, checkOrder } from "./order-check.ts";
+import { checkKey, checkOrder, checkSerial } from "./order-check.ts";
 import { checkOrphans, checkSharers, checkTakers } from "./pipelines-check.ts";
 import { checkSchema, checkServer } from "./server-check.ts";
 import { checkIds, checkRowSecurity, checkTables } from "./table-check.ts";
@@ -42,7 +42,9 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
   for (const table of shaped) {
     await look("index", () => checkIndex(subject, table));
     await look("index", () => checkSharedIndex(subject, table));
-    findings.push(...checkKey(table.table, table.shape.keyText !== "null"));
+    findings.push(
+      ...(table.shape.isSerial ? checkSerial(table.table) : checkKey(table.table, table.shape.keyText !== "null")),
+    );
     await look("order", () => checkOrder(subject, table));
     await look("upkeep", () => checkUpkeep(subject, table));
   }

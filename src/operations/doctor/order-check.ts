@@ -13,6 +13,13 @@ export function checkKey(table: TableName, hasKey: boolean, keyName = "aggregate
   return [{ severity: "warning", check: "order", what, fix }];
 }
 
+/** The relay keeps the order of such a table with a single lane. */
+export function checkSerial(table: TableName): readonly Finding[] {
+  const what = `${displayTable(table)} has no key column, so one lane delivers it in its order, and others overtake a failed event`;
+  const fix = `alter table ${quoteTable(table)} add column aggregate_id text; -- orders the events of each aggregate, and delivers aggregates in parallel; OUTBOX_COLUMNS=key=none does without order`;
+  return [{ severity: "note", check: "order", what, fix }];
+}
+
 /**
  * Whether the rows show the order in which they were written. A sequence does. A time does only while no two events
  * share one, and all events of a transaction share `now()`, the time of its start.

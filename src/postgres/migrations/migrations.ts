@@ -9,6 +9,7 @@ import { deploymentsMigration } from "./008-deployments.ts";
 import { pipelineRoutesMigration } from "./009-pipeline-routes.ts";
 import { destinationsMigration } from "./010-destinations.ts";
 import { errorGroupsMigration } from "./011-error-groups.ts";
+import { deadLettersViewMigration } from "./012-dead-letters-view.ts";
 import type { Migration } from "./migration.ts";
 
 /** In the order of their versions, without gaps. A released migration never changes. */
@@ -24,6 +25,7 @@ export const MIGRATIONS: readonly Migration[] = [
   pipelineRoutesMigration,
   destinationsMigration,
   errorGroupsMigration,
+  deadLettersViewMigration,
 ];
 
 /** This program's version of the schema. */

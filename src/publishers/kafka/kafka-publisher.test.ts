@@ -43,7 +43,7 @@ test("A16 an event arrives as topic, key, payload bytes and three headers, whate
     tenant: "Zürich\r\n漢字",
     "event-id": event.id,
     "correlation-id": "c-1",
-    "created-at": event.createdAt,
+    "created-at": "2026-01-02T03:04:05.678Z",
   });
   assert.ok(Math.abs(record!.timestampMs - startedMs) < 60_000, "the record's time is that of sending");
 });

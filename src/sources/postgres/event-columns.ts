@@ -32,10 +32,10 @@ export const COLUMN = {
 } as const;
 
 /**
- * The row's lane: a hash of the key, or of the id where there is no key. `collate "C"` makes equal mean equal bytes.
+ * The row's lane: a hash of the key, or of the id where there is no key; the first one for a table in its own order. `collate "C"` makes equal mean equal bytes.
  */
 export function laneSql(shape: TableShape, lanes: number): string {
-  if (lanes === 1) return "0";
+  if (lanes === 1 || shape.isSerial) return "0";
   const hash = `hashtextextended(coalesce(${shape.key}, ${shape.id}::text) collate "C", 0)`;
   return `mod(${hash} & 9223372036854775807, ${lanes})`;
 }

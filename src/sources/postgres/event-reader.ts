@@ -74,7 +74,7 @@ export class EventReader {
       }
     }
     const trace = row[COLUMN.trace];
-    if (trace) headers = withTrace(headers, trace);
+    if (trace) headers = withColumns(headers, trace);
     const createdAt = row[COLUMN.createdAt];
     return {
       id: row[COLUMN.id] ?? "",
@@ -111,12 +111,16 @@ export class EventReader {
   }
 }
 
-/** Adds the trace context from its own columns. A traceparent in the headers wins, so that there are never two. */
-function withTrace(headers: Headers, trace: string): Headers {
-  if (Object.hasOwn(headers, "traceparent")) return headers;
-  const [traceparent = "", tracestate] = trace.split("\n");
-  if (traceparent === "") return headers;
-  return { ...headers, traceparent, ...(tracestate ? { tracestate } : {}) };
+/** Adds the headers that have columns of their own. One that is in the headers too wins, so that there are never two. */
+function withColumns(headers: Headers, lines: string): Headers {
+  const [traceparent, tracestate, causation, contentType] = lines.split("\n");
+  const isNew = (name: string, value: string | undefined) => Boolean(value) && !Object.hasOwn(headers, name);
+  return {
+    ...headers,
+    ...(isNew("traceparent", traceparent) ? { traceparent, ...(tracestate ? { tracestate } : {}) } : {}),
+    ...(isNew("causation-id", causation) ? { "causation-id": causation } : {}),
+    ...(isNew("content-type", contentType) ? { "content-type": contentType } : {}),
+  } as Headers;
 }
 
 /**

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isRelayError } from "../../core/errors.ts";
 import type { ColumnInfo, ColumnNames } from "../../postgres/column-names.ts";
+import { laneSql } from "./event-columns.ts";
 import { shapeOf, type TableShape } from "./table-shape.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -110,6 +111,28 @@ test("C1 a status with a next attempt is a worker's table", () => {
   assert.match(it.markFailed ?? "", /"last_error" = f\.reason::character varying\(10\)/);
   assert.match(it.givenUp ?? "", /'Failed'/);
   assert.equal(it.payload.kind, "bytea");
+});
+
+test("C5 a worker's table without a key is read in its order by one lane, unless its key is said to be none", () => {
+  const worker =
+    "event_id:uuid event_name:text payload:jsonb status:text next_attempt_at:timestamptz occurred_at:timestamptz";
+  assert.equal(laneSql(shape(worker), 4), "0");
+  assert.match(laneSql(shape(worker, { key: null }), 4), /^mod\(/);
+  assert.match(laneSql(shape(`${worker} aggregate_id:uuid`), 4), /^mod\(/);
+  assert.match(
+    laneSql(shape("id:uuid event_type:text payload:text created_at:timestamptz published:bool"), 4),
+    /^mod\(/,
+  );
+});
+
+test("C6 causation id and content type are headers of their own, after the trace", () => {
+  const base = "id:uuid event_type:text payload:text created_at:timestamptz published:bool";
+  assert.equal(shape(base).traceText, "null");
+  const { traceText } = shape(`${base} causation_id:uuid content_type:text traceparent:text`);
+  assert.match(traceText, /^split_part.*"traceparent".*, 1\) .*, 2\) .*"causation_id".*"content_type"/);
+  assert.match(shape(`${base} causation_id:uuid`).traceText, /^chr\(10\) \|\| chr\(10\) .*"causation_id".* \|\| ''$/);
+  assert.equal(shape(`${base} content_type:text`, { contentType: null }).traceText, "null");
+  assert.equal(shape(`${base} content_type:int`).traceText, "null", "it means something else");
 });
 
 test("D3 an intent stands in for type and payload", () => {

@@ -55,7 +55,10 @@ export interface TableShape extends EventTable, RowState {
   /** As text, null where there are none. */
   readonly headersText: string;
   readonly createdText: string;
-  /** The W3C trace context: the values of its two headers, one per line; null without such columns. */
+  /**
+   * Headers that have columns of their own, one value per line: the two of the W3C trace context, then `causation-id`
+   * and `content-type`, which only queues have; null without such columns.
+   */
   readonly traceText: string;
   /** The parts that can have any size: a number or a UUID need not be measured. */
   readonly unbounded: ReadonlySet<"key" | "type" | "correlation id">;
@@ -69,6 +72,8 @@ export interface TableShape extends EventTable, RowState {
     readonly second?: string;
   };
   readonly nullHeaders?: NullHeaders;
+  /** The table has no key, and is read in its order by one lane. Absent: lanes share the rows by key, or by id. */
+  readonly isSerial?: true;
   /** Absent: claims live in the memory of their owner. */
   readonly claims?: ClaimShape;
 }
@@ -103,7 +108,10 @@ export function shapeOf(facts: TableFacts, names: ColumnNames = {}): TableShape 
   const { event, id, usesIntent, attempts, createdAt } = eventShapeOf(finder, facts, names);
   if (facts.keys !== undefined) requireUniqueId(facts.name, id, facts.keys);
   const rowState = rowStateOf(finder, names, { attempts, createdAt, indexes: facts.indexes ?? [] });
-  return { ...event, ...rowState, preset: rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag" };
+  const preset = rowState.givenUp !== null ? "worker" : usesIntent ? "intent" : "flag";
+  const isSerial = preset === "worker" && event.keyText === "null" && names.key === undefined;
+  const traceText = withHeaderColumns(finder, names, event.traceText);
+  return { ...event, traceText, ...rowState, preset, ...(isSerial ? { isSerial } : {}) };
 }
 
 /** Everything but a row's state: all that a log needs, where nothing is marked. */
@@ -159,6 +167,29 @@ function traceOf(finder: ColumnFinder): string {
   const state = find("tracestate");
   if (parent === null) return "null";
   return state === null ? textOf(parent) : `${textOf(parent)} || coalesce(chr(10) || ${textOf(state)}, '')`;
+}
+
+/** Adds the columns of further headers to the trace's. A line end would begin the next value. */
+function withHeaderColumns(finder: ColumnFinder, names: ColumnNames, traceText: string): string {
+  const causation = finder.find({
+    role: "the causation id",
+    named: names.causationId,
+    candidates: CANDIDATES.causationId,
+  });
+  const contentType = finder.find({
+    role: "the content type",
+    named: names.contentType,
+    candidates: CANDIDATES.contentType,
+    fits: isText,
+    type: "a text",
+  });
+  if (causation === null && contentType === null) return traceText;
+  const line = (column: ColumnInfo | null) =>
+    column === null ? "''" : `coalesce(translate(${columnOf(column)}::text, E'\\r\\n', ''), '')`;
+  const part = (number: number) => `split_part(coalesce(${traceText}, ''), chr(10), ${number})`;
+  // A trace without a state has one line.
+  const trace = traceText === "null" ? "chr(10)" : `${part(1)} || chr(10) || ${part(2)}`;
+  return `${trace} || chr(10) || ${line(causation)} || chr(10) || ${line(contentType)}`;
 }
 
 function findCreatedAt(finder: ColumnFinder, names: ColumnNames): ColumnInfo | null {
