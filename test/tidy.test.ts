@@ -9,7 +9,7 @@ import { foreignInStatementFiles, incompleteAdapters } from "./tidy/adapters.ts"
 import { deadConsoleExports, longComponents, wrongConsoleImports } from "./tidy/console.ts";
 import { importCycles } from "./tidy/cycles.ts";
 import { deadExports, deadFiles } from "./tidy/dead-code.ts";
-import { brokenLinks, changelogForm, unknownCommands } from "./tidy/documents.ts";
+import { brokenLinks, changelogForm, mergeMarkers, unknownCommands } from "./tidy/documents.ts";
 import { namesBesideGlossary } from "./tidy/glossary.ts";
 import { impureEngine, undeclaredPackages, wrongImports } from "./tidy/layers.ts";
 import { privateParts } from "./tidy/private-parts.ts";
@@ -94,6 +94,10 @@ test("every requirement is listed, and the done ones are in a test title", () =>
 
 test("every link and anchor in the documents resolves", () => {
   check(brokenLinks, "correct the link, or write what it promises");
+});
+
+test("no file holds a conflict of a merge", () => {
+  check(mergeMarkers, "keep what is true now, and delete the markers");
 });
 
 test("every command in the documents exists", () => {

@@ -1,6 +1,7 @@
 import type { TypeFilter } from "../ports/queue-store.ts";
 import { displayTable, quoteLiteral, type TableName } from "./identifiers.ts";
 import type { Database } from "./pool.ts";
+import type { Row } from "./session.ts";
 import { glance } from "./transaction.ts";
 import type { Taker } from "./type-condition.ts";
 
@@ -21,14 +22,24 @@ export interface TableTakers {
 export async function tableTakers(database: Database, table: TableName): Promise<TableTakers> {
   const context = database.errorContext("reading the type filters", displayTable(table));
   const rows = await glance(database.pool, context, database.timeouts.statementMs, takersSql(database, table));
-  return takersOf(
-    rows.map((row) => ({
-      pipeline: row[0] ?? "",
-      isServed: row[1] === "t",
-      takes: row[2] == null ? undefined : (JSON.parse(row[2]) as TypeFilter),
-      isServiceAlive: row[3] === "t",
-    })),
-  );
+  return takersOf(rows.map(knownTaker));
+}
+
+/** The same for all tables, by `schema.table`. */
+export async function takersByTable(database: Database): Promise<ReadonlyMap<string, TableTakers>> {
+  const context = database.errorContext("reading the type filters");
+  const rows = await glance(database.pool, context, database.timeouts.statementMs, takersSql(database));
+  const byTable = Map.groupBy(rows, (row) => displayTable({ schema: row[4] ?? "", table: row[5] ?? "" }));
+  return new Map([...byTable].map(([table, ofTable]) => [table, takersOf(ofTable.map(knownTaker))]));
+}
+
+function knownTaker(row: Row): KnownTaker {
+  return {
+    pipeline: row[0] ?? "",
+    isServed: row[1] === "t",
+    takes: row[2] == null ? undefined : (JSON.parse(row[2]) as TypeFilter),
+    isServiceAlive: row[3] === "t",
+  };
 }
 
 /** Which events one pipeline reads, as reported by an instance that serves it, else by the last one; null for all. */
@@ -70,13 +81,14 @@ export function takersOf(rows: readonly KnownTaker[]): TableTakers {
 }
 
 /** A pipeline whose service is unknown counts as one of the running service. */
-const takersSql = ({ tables }: Database, { schema, table }: TableName): string => `
+const takersSql = ({ tables }: Database, only?: TableName): string => `
 select distinct on (live, p.takes_at, p.name, takes) p.name, i.id is not null as live,
   coalesce(i.takes -> p.name, p.takes)::text as takes,
   exists (select from ${tables.instances} j where j.alive_until > clock_timestamp()
-    and coalesce(j.service, p.service) is not distinct from coalesce(p.service, j.service))
+    and coalesce(j.service, p.service) is not distinct from coalesce(p.service, j.service)),
+  p.source_schema, p.source_table
 from ${tables.pipelines} p
 left join ${tables.instances} i on p.name = any(i.pipelines) and i.alive_until > clock_timestamp()
-where p.source_schema = ${quoteLiteral(schema)} and p.source_table = ${quoteLiteral(table)}
+where ${only === undefined ? "true" : `p.source_schema = ${quoteLiteral(only.schema)} and p.source_table = ${quoteLiteral(only.table)}`}
   and (p.first_slot is null or exists (select from ${tables.lanes} l where l.pipeline = p.name))
 order by live desc, p.takes_at desc nulls last, p.name, takes`;

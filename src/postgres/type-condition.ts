@@ -1,6 +1,6 @@
 import type { FieldRule, TypeFilter, TypeRule } from "../ports/queue-store.ts";
 import type { EventTable } from "./event-table.ts";
-import { quoteLiteral } from "./identifiers.ts";
+import { quoteArray, quoteLiteral } from "./identifiers.ts";
 
 type RuledTable = Pick<EventTable, "eventType" | "typeColumn" | "key" | "correlationId" | "headersJson">;
 
@@ -59,6 +59,11 @@ export function takerSql(table: RuledTable, takers: readonly Taker[]): string {
     return `case ${arms.join(" ")} end`;
   });
   return `coalesce(${[...cases, "0"].join(", ")})`;
+}
+
+/** The name of the pipeline that reads the row; null for none. */
+export function readerSql(table: RuledTable, takers: readonly Taker[]): string {
+  return `(${quoteArray(takers.map(({ pipeline }) => pipeline))}::text[])[${takerSql(table, takers)}]`;
 }
 
 const TAKES_ALL: readonly TypeRule[] = [{ pattern: "*", mine: true }];

@@ -1,3 +1,4 @@
+import { plural } from "../core/plural.ts";
 import type { DrainReport } from "../relay/drain.ts";
 import type { Engine } from "./engine.ts";
 import { EXIT } from "./exit.ts";
@@ -70,7 +71,7 @@ export function resultOf(delivered: number, report: DrainReport, plans: readonly
   const { blockedTopics, broken, deadLetters, elsewhere, paused, retrying, unreachable } = report;
   const stopped = paused.filter(({ waiting }) => waiting !== 0);
   const left = [
-    deadLetters > 0 ? `${deadLetters} dead letters` : null,
+    deadLetters > 0 ? plural(deadLetters, "dead letter") : null,
     retrying > 0 ? `${retrying} wait for a retry` : null,
     blockedTopics.length > 0 ? `events for ${blockedTopics.join(", ")} wait for the topic` : null,
     elsewhere > 0 ? `${elsewhere} wait in lanes of other instances` : null,
@@ -79,7 +80,7 @@ export function resultOf(delivered: number, report: DrainReport, plans: readonly
     broken.length > 0 ? `not usable: ${broken.join(", ")}` : null,
     unreachable.length > 0 ? `not reachable: ${unreachable.join(", ")}` : null,
   ].filter((part) => part !== null);
-  const line = [`${delivered} events delivered`, ...left].join("; ");
+  const line = [`${plural(delivered, "event")} delivered`, ...left].join("; ");
   if (unreachable.length > 0) return { code: EXIT.failed, line };
   return { code: left.length > 0 ? EXIT.partly : EXIT.ok, line };
 }

@@ -113,7 +113,13 @@ describe("outbox-relay run to an HTTP receiver", { concurrency: 2 }, () => {
       arrivedAt("/refusing").map(({ headers }) => headers["partition-key"]),
       ["good"],
     );
-    assert.match(await failureOf(it), /answered 422 Unprocessable Entity: the receiver rejects this event/);
+    assert.match(await failureOf(it), /answered 422 Unprocessable Entity; it said: refused"/);
+    const { stdout } = await runCommand(["dlq", "list"], { DATABASE_URL: it.relayUrl });
+    assert.match(
+      stdout,
+      /answered 422 Unprocessable Entity; it said: refused$/m,
+      "the receiver's words are not cut off",
+    );
   });
 
   for (const [what, manner, said] of [

@@ -85,7 +85,7 @@ describe("outbox-relay run --once", { concurrency: 2 }, () => {
     };
     const { code, stdout, stderr } = await runCommand(["run", "--once"], env);
     assert.equal(code, 5, stderr);
-    assert.match(stderr, /1 events delivered; 1 dead letters/);
+    assert.match(stderr, /1 event delivered; 1 dead letter$/m);
     const lines = stdout.split("\n").filter((line) => line.startsWith('{"id":'));
     const [message] = lines.map((line) => JSON.parse(line) as { id: string; topic: string; headers: object });
     assert.deepEqual([message?.id, message?.topic], [first, "orders.acme.order.placed"]);

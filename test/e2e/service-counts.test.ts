@@ -24,7 +24,7 @@ const SOURCE = "crm.outbox";
 type Counts = readonly [pending: number | null, behindDead: number | null, dead: number];
 type Told = Readonly<Record<string, Counts>>;
 
-/** One table, three routes: one whose events may be refused, one to a receiver that is down, one that takes everything. */
+/** One table, three routes: one whose events may be refused, one to a receiver that wants them later, one that takes everything. */
 async function openCrm(receiver: Receiver, database: string): Promise<{ stage: Stage; env: Record<string, string> }> {
   const stage = await openStage(server(), { database, tables: [] });
   await stage.sql(`create schema crm;
@@ -38,7 +38,7 @@ async function openCrm(receiver: Receiver, database: string): Promise<{ stage: S
   const destinations = { out: { url: "stdout:" }, web: { url: receiver.url }, audits: { url: "discard:" } };
   const routes = [
     { types: "order.*", destination: "out", topic: "{header:tenant}.{type}" },
-    { types: "mail.*", destination: "web" },
+    { types: "mail.*", destination: "web", retry: { initialDelay: "1h", maxDelay: "1h" } },
     { types: "audit.*", destination: "audits" },
   ];
   const env = {
@@ -54,9 +54,9 @@ async function openCrm(receiver: Receiver, database: string): Promise<{ stage: S
 }
 
 /**
- * Dead: a1 and b1, which have no tenant. Behind them: a2, a3, b2. Pending: mails, also one of the dead letter's key, and
- * an audit that is scheduled for tomorrow. Unrouted, for half an hour: two of a type that no route knows, one of them of
- * the dead letter's key.
+ * Dead: a1 and b1, which have no tenant. Behind them: a2, a3, b2. Retried in an hour: mails, also one of the dead letter's
+ * key; one more is parked behind them. Pending: an audit that is scheduled for tomorrow. Unrouted, for half an hour: two of
+ * a type that no route knows, one of them of the dead letter's key.
  */
 async function write({ sql }: Stage): Promise<void> {
   await sql(`insert into ${SOURCE} (event_name, aggregate_id, headers, next_attempt_at, occurred_at)
@@ -65,6 +65,7 @@ async function write({ sql }: Stage): Promise<void> {
       ('order.sent', 'a', '{"tenant": "t"}', null, '0'), ('order.placed', 'b', '{}', null, '0'),
       ('order.paid', 'b', '{"tenant": "t"}', null, '0'), ('order.placed', 'c', '{"tenant": "t"}', null, '0'),
       ('mail.welcome', 'x', '{}', null, '0'), ('mail.welcome', 'y', '{}', null, '0'), ('mail.bye', 'a', '{}', null, '0'),
+      ('mail.bye', 'x', '{}', null, '0'),
       ('audit.login', 'u', '{}', null, '1 hour'), ('audit.purge', 'v', '{}', now() + interval '1 day', '1 hour'),
       ('strange.thing', 'a', '{}', null, '30 minutes'), ('strange.thing', 'z', '{}', null, '30 minutes')
     ) events (name, key, headers, next_at, age)`);
@@ -82,6 +83,21 @@ async function bySql({ sql }: Stage): Promise<Told> {
     from (values ('${SOURCE}->out', 'order'), ('${SOURCE}->web', 'mail'), ('${SOURCE}->audits', 'audit'),
       ('unrouted', 'strange')) p (name, kind)`);
   return Object.fromEntries(rows.map(({ counts, name }) => [name, counts]));
+}
+
+/** How many events have each state, by what the table and the relay's holds say. */
+async function statesBySql({ sql }: Stage): Promise<Readonly<Record<string, number>>> {
+  const rows = await sql<{ state: string; count: number }>(`
+    with holds as (select h.*, split_part(o.event_name, '.', 1) as kind from outbox_relay.holds h
+      join ${SOURCE} o on o.id::text = h.event_id)
+    select case when o.status = 'Dispatched' then 'delivered' when o.status = 'Failed' then 'dead'
+        when exists (select from holds h where h.event_id = o.id::text) then 'retrying'
+        when split_part(event_name, '.', 1) not in ('order', 'mail', 'audit') then 'unrouted'
+        when exists (select from holds h where h.event_key = o.aggregate_id
+          and h.kind = split_part(o.event_name, '.', 1)) then 'parked'
+        else 'pending' end as state, count(*)::int as count
+    from ${SOURCE} o group by 1 order by 1`);
+  return Object.fromEntries(rows.map(({ count, state }) => [state, count]));
 }
 
 const PIPELINES = ["out", "web", "audits"].map((destination) => `${SOURCE}->${destination}`);
@@ -134,7 +150,7 @@ describe("what waits, as every surface tells it", () => {
 
   test("H1 A11 A13 G4: status, top, API, overview, metrics, health and console say the same as SQL, route by route", async () => {
     await using receiver = await startReceiver();
-    receiver.manner = 503;
+    receiver.manner = 409;
     const { env, stage } = await openCrm(receiver, "counts");
     await using it = stage;
     await using running = startService(["run"], env);
@@ -144,14 +160,16 @@ describe("what waits, as every surface tells it", () => {
       const [left] = await it.sql<{
         done: number;
         dead: number;
+        retrying: number;
       }>(`select count(*) filter (where status = 'Dispatched')::int as done,
-        count(*) filter (where status = 'Failed')::int as dead from ${SOURCE}`);
-      return left?.done === 2 && left.dead === 2;
+        count(*) filter (where status = 'Failed')::int as dead,
+        (select count(*)::int from outbox_relay.holds where state = 'retrying') as retrying from ${SOURCE}`);
+      return left?.done === 2 && left.dead === 2 && left.retrying === 3;
     });
     const truth = await bySql(it);
     assert.deepEqual(truth, {
       [`${SOURCE}->out`]: [0, 3, 2],
-      [`${SOURCE}->web`]: [3, 0, 0],
+      [`${SOURCE}->web`]: [4, 0, 0],
       [`${SOURCE}->audits`]: [1, 0, 0],
       unrouted: [2, 0, 0],
     });
@@ -164,7 +182,7 @@ describe("what waits, as every surface tells it", () => {
     assert.deepEqual(ofStatus(told), truth, "status");
     const shown = JSON.parse(top.stdout) as TopSnapshot;
     assert.deepEqual(ofStatus(shown as never), truth, "top");
-    assert.deepEqual([shown.pending, shown.behindDeadLetters, shown.deadLetters], [4, 3, 2], "top, all together");
+    assert.deepEqual([shown.pending, shown.behindDeadLetters, shown.deadLetters], [5, 3, 2], "top, all together");
     // The running service remembers its counts for some seconds.
     await untilEqual("API", async () => ofStatus(await json<Status>(running, "/api/v1/status")), truth);
     const overview = () => json<Overview>(running, "/api/v1/overview");
@@ -177,7 +195,7 @@ describe("what waits, as every surface tells it", () => {
       const { unpublishedEventCount, behindDeadLetterCount, deadLetterCount, unroutedEventCount } = health;
       return [unpublishedEventCount, behindDeadLetterCount, deadLetterCount, unroutedEventCount];
     };
-    await untilEqual("health", healthCounts, [4, 3, 2, 2]);
+    await untilEqual("health", healthCounts, [5, 3, 2, 2]);
     assert.deepEqual(
       [status.code, told.problems],
       [
@@ -189,6 +207,7 @@ describe("what waits, as every surface tells it", () => {
       ],
       "nobody is late: the old events are unrouted or scheduled",
     );
+    await listsAgree(it, env, running);
     await consoleAgrees(browser, env.PORT!, truth);
     await keepsCounting(running);
 
@@ -226,6 +245,42 @@ describe("what waits, as every surface tells it", () => {
   });
 });
 
+interface Listed {
+  readonly state: string;
+  readonly pipeline: string | null;
+}
+
+/** The lists of events and keys: a key that is parked in one pipeline goes on in the others. */
+async function listsAgree(stage: Stage, env: Record<string, string>, running: ServiceProcess): Promise<void> {
+  const states = await statesBySql(stage);
+  assert.deepEqual(states, { dead: 2, delivered: 2, parked: 4, pending: 1, retrying: 3, unrouted: 2 });
+  for (const [state, count] of Object.entries(states)) {
+    const [{ events }, { stdout }] = await Promise.all([
+      json<{ events: readonly Listed[] }>(running, `/api/v1/events?q=state:${state}`),
+      runCommand(["events", "list", `state:${state}`, "-o", "json"], env),
+    ]);
+    const told = (JSON.parse(stdout) as { events: readonly Listed[] }).events;
+    assert.deepEqual([events.length, told.length], [count, count], `events that are ${state}`);
+    assert.ok(
+      [...events, ...told].every((it) => it.state === state && (it.pipeline === null) === (state === "unrouted")),
+    );
+  }
+  const all = (await json<{ events: readonly Listed[] }>(running, "/api/v1/events")).events;
+  const counted = Object.entries(Object.groupBy(all, ({ state }) => state)).map(([state, of]) => [state, of?.length]);
+  assert.deepEqual(Object.fromEntries(counted), states, "the list without a filter");
+  const [scheduled] = all.filter(({ state }) => state === "pending") as readonly { readonly waitsFor?: string }[];
+  assert.equal(scheduled?.waitsFor, "scheduled");
+  const { stdout } = await runCommand(["keys", "list", "-o", "json"], env);
+  const { keys } = JSON.parse(stdout) as {
+    keys: readonly { pipeline: string; key: string; waiting: { count: number } }[];
+  };
+  const waiting = keys.map(({ key, pipeline, waiting: { count } }) => `${key} of ${pipeline.split("->")[1]}: ${count}`);
+  assert.deepEqual(waiting, ["a of out: 2", "b of out: 1", "a of web: 0", "x of web: 1", "y of web: 0"]);
+  const nowhere = await runCommand(["keys", "list", "--pipeline", "nowhere"], env);
+  assert.equal(nowhere.code, 4);
+  assert.match(nowhere.stderr, /no pipeline, source or schema named nowhere; pipelines: crm\.outbox->audits, /);
+}
+
 async function consoleAgrees(browser: Browser, port: string, truth: Told): Promise<void> {
   await using shown = await openConsole(browser, `http://127.0.0.1:${port}`);
   await shown.go("#/pipelines");
@@ -243,6 +298,15 @@ async function consoleAgrees(browser: Browser, port: string, truth: Told): Promi
     assert.deepEqual(counts, truth[pipeline], `the console's ${pipeline}`);
   }
   assert.equal(figures[SOURCE]?.unrouted, "2");
+  assert.deepEqual(
+    await shown.page.evaluate(`[...document.querySelectorAll(".pipelines .figures > div")]
+    .filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.innerText)`),
+    [],
+    "figures that overlap the next",
+  );
+  // What the doctor finds about events without a route is said once, in their own row.
+  await shown.page.getByRole("region", { name: `Findings about unrouted events of ${SOURCE}` }).waitFor();
+  assert.equal(await shown.page.getByText("that no running relay handles").count(), 1);
   await shown.go("#/");
   const tiles = await shown.page.innerText(".tiles");
   assert.match(tiles, /3 events wait behind them/);

@@ -264,4 +264,4 @@ async function resolutions({ sql }: Stage): Promise<string[]> {
 }
 
 const REPLAYED_ONE = "the dead letter is replayed: a running relay sends it within seconds\n";
-const REPLAYED = (count: number) => `${count} dead letters replayed and delivered\n`;
+const REPLAYED = (count: number) => `${count} dead letter${count === 1 ? "" : "s"} replayed and delivered\n`;

@@ -25,7 +25,7 @@ test("A17 doctor asks the brokers: a topic that is missing is named, with the tr
   assert.equal(code, 3, stderr);
   assert.match(stdout, /^! topics: Topics of kafka .*: doctor\.missing \(.*\)\n {4}TOPICS_CREATE=true/);
   assert.match(stdout, /^- destination: kafka: .*the ledger topic "\S+" does not exist yet\n {4}.*outbox-relay run/m);
-  assert.match(stdout, /0 errors, 1 warnings\n$/);
+  assert.match(stdout, /0 errors, 1 warning\n$/);
   const topics = () => withAdmin(kafka.directBrokers, (admin) => admin.listTopics({ includeInternals: true }));
   assert.deepEqual(await topics(), [], "the doctor created nothing");
   await kafka.createTopic("doctor.missing");

@@ -60,6 +60,17 @@ test("D7 A18: the service carries events out of Redis by its address alone, and 
   await outbox.close();
 });
 
+test("D7 A14: commands for a database say where the state of an outbox in Redis is instead", async () => {
+  const env = { OUTBOX_STORE: "redis://127.0.0.1:1", OUTBOX_DESTINATION: "stdout:" };
+  const asked = [["status"], ["dlq", "list"], ["events", "list"]].map((args) => runCommand(args, env));
+  for (const { code, stderr } of await Promise.all(asked)) {
+    assert.equal(code, 2);
+    assert.match(stderr, /With OUTBOX_STORE, \/health and \/metrics of the relay show what waits/);
+  }
+  const grants = await runCommand(["grants", "relay"], env);
+  assert.deepEqual([grants.code, /OUTBOX_STORE needs none/.test(grants.stderr)], [2, true], grants.stderr);
+});
+
 test("D7 A14: a store in Redis and one in a database exclude each other, and an address that is none is told", async () => {
   const wrong = await runCommand(["config", "validate"], {
     OUTBOX_STORE: "mysql://u:hunter2@h",

@@ -177,7 +177,7 @@ describe("replay plans", { concurrency: 2 }, () => {
       ]),
     });
     await using running = await it.run();
-    const said = "' answered 400 Bad Request: the receiver rejects this event; it said: no such customer ' || n";
+    const said = "' answered 400 Bad Request; it said: no such customer ' || n";
     await it.bury({ count: 60, destination: "->shop", reason: `'http://shop'||${said}` });
     await it.bury({ count: 40, type: "order.paid", key: "'p' || n", destination: "->shop" });
     const broken = JSON.stringify({ "x-manner": `says:422:${Buffer.from("no such address").toString("base64")}` });

@@ -19,6 +19,16 @@ export function brokenLinks(repository: Repository): Offence[] {
   });
 }
 
+/** What a merge leaves behind where somebody forgot to choose a side. */
+export function mergeMarkers(repository: Repository): Offence[] {
+  const texts = repository.files.filter((path) => /\.(md|ts|tsx|css|json|ya?ml|sql|sh)$/.test(path));
+  return texts.flatMap((file) => {
+    const text = repository.text(file);
+    const found = [...text.matchAll(/^(?:<{7}|>{7}) .*$/gm)];
+    return found.map((match) => ({ file, line: lineOfOffset(text, match.index), what: match[0] }));
+  });
+}
+
 function linkProblem(repository: Repository, file: string, target: string): string | undefined {
   if (/^[a-z][a-z+.-]*:/i.test(target)) return undefined;
   if (target.startsWith("/")) return "write it relative to the file";

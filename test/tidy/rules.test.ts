@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { foreignInStatementFiles, incompleteAdapters } from "./adapters.ts";
 import { deadConsoleExports, longComponents, wrongConsoleImports } from "./console.ts";
 import { deadExports, deadFiles } from "./dead-code.ts";
-import { brokenLinks, changelogForm, unknownCommands } from "./documents.ts";
+import { brokenLinks, changelogForm, mergeMarkers, unknownCommands } from "./documents.ts";
 import { namesBesideGlossary } from "./glossary.ts";
 import { impureEngine, undeclaredPackages, wrongImports } from "./layers.ts";
 import { type Offence, type Repository, repositoryOf } from "./repository.ts";
@@ -223,6 +223,12 @@ test("links, anchors and commands must exist", () => {
   };
   assert.deepEqual(places(brokenLinks, texts), ["docs/a.md:6", "docs/a.md:7"]);
   assert.deepEqual(places(unknownCommands, texts), ["docs/b.md:5", "docs/b.md:6"]);
+});
+
+test("a conflict of a merge is found in every kind of text", () => {
+  const conflict = `a\n${"<".repeat(7)} HEAD\nb\n=======\nc\n${">".repeat(7)} other\n`;
+  const texts = { "docs/a.md": conflict, "src/a.ts": "a << b;\n", "b.yaml": conflict };
+  assert.deepEqual(places(mergeMarkers, texts), ["b.yaml:2", "b.yaml:6", "docs/a.md:2", "docs/a.md:6"]);
 });
 
 test("the changelog's form is checked line by line", () => {

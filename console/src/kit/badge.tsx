@@ -26,6 +26,7 @@ const STATES: Readonly<Record<string, readonly [tone: Tone, icon: IconName]>> = 
   suspect: ["warn", "help"],
   parked: ["warn", "park"],
   dead: ["bad", "dead"],
+  unrouted: ["bad", "unplug"],
   written: ["info", "edit"],
   delivered: ["good", "check"],
   discarded: ["plain", "bin"],

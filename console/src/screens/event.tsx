@@ -10,6 +10,7 @@ import { LongText, PlainText } from "../kit/plain-text.tsx";
 import type { ShownEvent } from "../kit/types.ts";
 import { useWatched } from "../kit/use-api.ts";
 import { visibleText } from "../kit/visible-text.ts";
+import { useLive } from "../shell/live-overview.ts";
 import { eventShowLine } from "./cli-lines.ts";
 import { AttemptsCard } from "./event/attempts-card.tsx";
 import { AuditCard } from "./event/audit-card.tsx";
@@ -19,7 +20,7 @@ import { HeadersCard } from "./event/headers-card.tsx";
 import { PayloadCard } from "./event/payload-card.tsx";
 import { CorrelationCard, KeyCard } from "./event/relatives-card.tsx";
 import { standingOf } from "./event/standing.ts";
-import { correlationHref, eventHref, eventsHref, keyFilter } from "./links.ts";
+import { correlationHref, destinationHref, eventHref, eventsHref, keyFilter } from "./links.ts";
 import type { ScreenProps } from "./screens.tsx";
 
 /** Characters shown in the window title, and of an error until it is expanded. */
@@ -112,8 +113,9 @@ function Shown({ event }: { readonly event: ShownEvent }) {
 const ICONS = { good: "check", info: "clock", warn: "park", bad: "dead", plain: "bin" } as const;
 
 function StandingBox({ event }: { readonly event: ShownEvent }) {
-  const { tone, what, advice } = standingOf(event);
-  const { parkedBehind, reason, source, state } = event;
+  const { parkedBehind, pipeline, source, state } = event;
+  const receiving = useLive().overview?.destinations.find((it) => it.pipelines.includes(pipeline ?? "")) ?? null;
+  const { tone, what, advice, reason = event.reason } = standingOf(event, receiving);
   return (
     <div class={`notice ${tone}`}>
       <Icon name={ICONS[tone]} />
@@ -128,6 +130,11 @@ function StandingBox({ event }: { readonly event: ShownEvent }) {
       {state === "parked" && parkedBehind !== null && (
         <a class="button plain" href={eventHref({ id: parkedBehind, source })}>
           Show the blocking event
+        </a>
+      )}
+      {state === "pending" && receiving !== null && tone === "warn" && (
+        <a class="button plain" href={destinationHref(receiving.destination)}>
+          Show the destination
         </a>
       )}
     </div>

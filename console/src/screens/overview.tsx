@@ -49,8 +49,9 @@ function Tiles({ overview }: { readonly overview: Overview }) {
   const { deadLetters, isEstimate, isUnroutedEstimate, oldestAgeMs, parkedKeys, pending, retrying, unrouted } =
     overview;
   const isOld = (oldestAgeMs ?? 0) > OLD_MS;
+  const hasUnrouted = (unrouted ?? 0) > 0;
   return (
-    <div class="tiles">
+    <div class={hasUnrouted ? "tiles seven" : "tiles"}>
       <Tile
         label="Oldest pending event"
         value={durationText(oldestAgeMs)}
@@ -92,13 +93,13 @@ function Tiles({ overview }: { readonly overview: Overview }) {
         href={placeHash("/dead-letters")}
         hint="dead"
       />
-      {unrouted !== null && unrouted > 0 && (
+      {hasUnrouted && (
         <Tile
           label="Unrouted"
           value={`${isUnroutedEstimate ? "≈ " : ""}${shortCount(unrouted)}`}
           tone="bad"
           note="no matching route"
-          href={placeHash("/pipelines")}
+          href={placeHash("/events", { q: "state:unrouted" })}
         />
       )}
     </div>

@@ -18,6 +18,7 @@ import type { Finding, Findings, Lane, Lanes, PipelineStatus, Status } from "../
 import { useApi } from "../kit/use-api.ts";
 import { ViewsMenu } from "../kit/views-menu.tsx";
 import { destinationHref } from "./links.ts";
+import { FindingList } from "./pipelines/findings.tsx";
 import { LanePicture, ownersOf } from "./pipelines/lane-picture.tsx";
 import { PipelineActions } from "./pipelines/pipeline-actions.tsx";
 import { PipelineBulk } from "./pipelines/pipeline-bulk.tsx";
@@ -70,7 +71,7 @@ export function PipelinesScreen({ query }: ScreenProps) {
           const findings = doctor.data?.findings ?? [];
           return (
             <>
-              <GeneralFindings findings={findings} pipelines={pipelines} />
+              <GeneralFindings findings={findings} pipelines={pipelines} unrouted={unrouted} />
               {pipelines.length === 0 && <NoPipelines />}
               {pipelines.length > 0 && shown.length === 0 && (
                 <Empty title="No pipelines match" icon="search">
@@ -131,7 +132,11 @@ function PipelineList({ shown, unrouted, lanes, findings, query, reload }: ListP
           />
         ))}
         {unrouted.map((it) => (
-          <UnroutedRow key={it.source} it={it} />
+          <UnroutedRow
+            key={it.source}
+            it={it}
+            findings={findings.filter((finding) => finding.check === UNROUTED && finding.what.includes(it.source))}
+          />
         ))}
       </ul>
     </>
@@ -151,9 +156,12 @@ function holds(text: string, part: string): boolean {
   return text.toLowerCase().includes(part.trim().toLowerCase());
 }
 
+/** The doctor's check for events without a route: they belong to no pipeline, and have a row of their own. */
+const UNROUTED = "takers";
+
 /** A finding belongs to a pipeline if it names the pipeline, its source or its table. */
-function concerns({ what }: Finding, { pipeline, source }: PipelineStatus): boolean {
-  return what.includes(pipeline) || what.includes(source);
+function concerns({ check, what }: Finding, { pipeline, source }: PipelineStatus): boolean {
+  return check !== UNROUTED && (what.includes(pipeline) || what.includes(source));
 }
 
 function NoPipelines() {
@@ -165,32 +173,12 @@ function NoPipelines() {
   );
 }
 
-function GeneralFindings({
-  findings,
-  pipelines,
-}: {
-  readonly findings: readonly Finding[];
-  readonly pipelines: readonly PipelineStatus[];
-}) {
-  const general = findings.filter((finding) => !pipelines.some((it) => concerns(finding, it)));
+/** The findings that no row shows. */
+function GeneralFindings({ findings, pipelines, unrouted }: Pick<Status, "pipelines" | "unrouted"> & Findings) {
+  const hasRow = ({ check, what }: Finding) =>
+    check === UNROUTED && unrouted.some(({ source }) => what.includes(source));
+  const general = findings.filter((it) => !hasRow(it) && !pipelines.some((pipeline) => concerns(it, pipeline)));
   return <FindingList label="Findings of outbox-relay doctor" findings={general} />;
-}
-
-function FindingList({ label, findings }: { readonly label: string; readonly findings: readonly Finding[] }) {
-  if (findings.length === 0) return null;
-  return (
-    <section class="problems" aria-label={label}>
-      {findings.map(({ check, fix, severity, what }) => (
-        <div key={check + what} class={severity === "error" ? "bad" : ""}>
-          <Icon name={severity === "error" ? "cross" : "dead"} />
-          <div>
-            <strong>{what}</strong>
-            <p>{fix}</p>
-          </div>
-        </div>
-      ))}
-    </section>
-  );
 }
 
 interface RowProps {

@@ -1,3 +1,4 @@
+import { plural } from "../../core/plural.ts";
 import type { ChangeReport } from "../../operations/dead-letters/dead-letter-change.ts";
 import type { DeadLetterChoice } from "../../operations/dead-letters/dead-letter-choice.ts";
 import { requireFound } from "../../operations/dead-letters/letter-group.ts";
@@ -93,7 +94,7 @@ async function changeByPlan(
       { discard: verb === "discard", ...selection, output, reason, yes },
       (plan) => {
         if (output === "text") process.stderr.write(`by plan ${plan.id}\n`);
-        return `${plan.progress.done} dead letters ${past}\n`;
+        return `${plural(plan.progress.done, "dead letter")} ${past}\n`;
       },
     );
     printErrors(unknown.map((id) => `no open dead letter with id ${id}`));
@@ -119,7 +120,7 @@ function planText(verb: Verb, plan: ReplayPlan, hasCanary: boolean): string {
   const part = (name: string, counts: Readonly<Record<string, number>>) =>
     Object.entries(counts).map(([what, count]) => `  ${name.padEnd(7)} ${String(count).padStart(6)}  ${what}\n`);
   return [
-    `would ${verb} ${plan.count} dead letters of ${plan.keys} keys\n`,
+    `would ${verb} ${plural(plan.count, "dead letter")} of ${plural(plan.keys, "key")}\n`,
     ...part("source", plan.bySource),
     ...part("type", plan.byType),
     ...part("error", plan.byError),

@@ -1,4 +1,5 @@
 import type { ShownAttempt } from "../../operations/events/attempts.ts";
+import type { ListedEvent } from "../../operations/events/event-list.ts";
 import type { ShownEvent } from "../../operations/events/event-show.ts";
 import { plainLine } from "../terminal/plain-text.ts";
 
@@ -9,7 +10,8 @@ export function eventText(event: ShownEvent): string {
   const { followers, headers, payload } = event;
   const behind = followers === null ? "" : `${followers.count}${followers.isMore ? " and more" : ""} wait behind it`;
   const gone = event.isGone ? "its row was deleted" : "";
-  const state = [event.state, event.parkedBehind && `behind ${event.parkedBehind}`, behind, gone];
+  const parked = event.parkedBehind && `behind ${event.parkedBehind}`;
+  const state = [event.state, parked, waitText(event), behind, gone];
   const lines = [
     ["id", event.id],
     ["source", event.source],
@@ -18,7 +20,7 @@ export function eventText(event: ShownEvent): string {
     ["correlation", event.correlationId ?? "-"],
     ["created", event.createdAt ?? "-"],
     ["state", state.filter(Boolean).join(", ")],
-    ["pipelines", event.pipelines.join(", ")],
+    ["pipelines", event.pipelines.join(", ") || "none"],
     ...(event.nextAttemptAt === null ? [] : [["next", event.nextAttemptAt]]),
     ...(event.letterId === null ? [] : [["dead letter", event.letterId]]),
     ...Object.entries(headers).map(([name, value]) => ["header", `${name}: ${value}`]),
@@ -35,6 +37,13 @@ export function eventText(event: ShownEvent): string {
   ];
   const text = lines.map(([name = "", value = ""]) => `${name.padEnd(NAME_WIDTH)}${plainLine(value)}`).join("\n");
   return payload === null ? `${text}\n` : `${text}\n${payload.text}\n`;
+}
+
+/** Why an event that has not failed still waits; empty where it only waits for its turn. */
+export function waitText({ nextAttemptAt, pipeline, state, waitsFor }: ListedEvent): string {
+  if (state === "unrouted") return "no route matches it";
+  if (waitsFor === "paused") return `${pipeline} is paused`;
+  return waitsFor === "scheduled" ? `scheduled for ${nextAttemptAt}` : "";
 }
 
 /** The payload's size and encoding. */

@@ -6,7 +6,7 @@ import { type End, EXIT, Exit } from "../../service/exit.ts";
 import { printErrors } from "../terminal/error-output.ts";
 import { type Form, printJson, textTable } from "../terminal/output.ts";
 import { plainLine } from "../terminal/plain-text.ts";
-import { eventText } from "./event-text.ts";
+import { eventText, waitText } from "./event-text.ts";
 import { eventFilterOf, FILTER_HELP } from "./filter-argument.ts";
 
 interface FilterFlags {
@@ -143,11 +143,11 @@ async function exported(words: readonly string[], flags: ExportFlags): Promise<n
 }
 
 const HEAD = ["CREATED", "STATE", "TYPE", "KEY", "ID", "SOURCE", "REASON"];
-const REASON_MAX = 80;
+const REASON_MAX = 160;
 
 function cells(event: ListedEvent): string[] {
   const { createdAt, id, key, parkedBehind, reason, source, state, type } = event;
-  const why = reason ?? (parkedBehind === null ? "" : `behind ${parkedBehind}`);
+  const why = reason ?? (parkedBehind === null ? waitText(event) : `behind ${parkedBehind}`);
   return [createdAt ?? "-", state, type, key ?? "-", id, source, oneLine(why)];
 }
 

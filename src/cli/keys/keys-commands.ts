@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import type { OperationTarget } from "../../operations/events/event-source.ts";
 import type { KeyAction } from "../../operations/keys/key-actions.ts";
 import { KEY_KINDS, type KeyKind, type ListedKey } from "../../operations/keys/key-list.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
@@ -52,14 +53,8 @@ async function act(
   const { withTarget } = await import("../operation-target.ts");
   const { actOnKeys } = await import("../../operations/keys/key-actions.ts");
   const { actOnKey } = await import("../../operations/keys/key-actions.ts");
-  const { knownPipelines } = await import("../../operations/pipelines/pipelines.ts");
   return await withTarget(async (target) => {
-    const [selected, ...others] = await matchingPipelines(await knownPipelines(target.database), name);
-    if (selected === undefined || others.length > 0) {
-      const names = [selected, ...others].map((it) => it?.pipeline).join(", ");
-      throw new Exit(EXIT.usage, [`${name} matches several pipelines: name one of ${names}`]);
-    }
-    const { pipeline } = selected;
+    const pipeline = await onePipeline(target, name);
     const author = { by: userName(), reason, via: "cli" as const };
     const [key = ""] = keys;
     // A single key fails with its own error, which says why it cannot be changed.
@@ -85,6 +80,15 @@ async function act(
   });
 }
 
+/** The only pipeline of that name or source. */
+async function onePipeline({ database }: OperationTarget, name: string): Promise<string> {
+  const { knownPipelines } = await import("../../operations/pipelines/pipelines.ts");
+  const [selected, ...others] = await matchingPipelines(await knownPipelines(database), name);
+  if (selected !== undefined && others.length === 0) return selected.pipeline;
+  const names = [selected, ...others].map((it) => it?.pipeline).join(", ");
+  throw new Exit(EXIT.usage, [`${name} matches several pipelines: name one of ${names}`]);
+}
+
 interface ListFlags {
   readonly kind?: KeyKind;
   readonly pipeline?: string;
@@ -105,18 +109,19 @@ function addKeysList(keys: Command, end: End): void {
         "parked: waits for an operator; retrying: waits for a retry of its head; hot: busiest keys",
       ).choices([...KEY_KINDS]),
     )
-    .option("--pipeline <name>", "only this pipeline")
+    .option("--pipeline <name>", "only this pipeline, or a source that only one pipeline reads")
     .option("--contains <text>", "only keys that contain this text, in any letter case")
     .option("--limit <number>", "page size, at most 500", "50")
     .option("--cursor <text>", "continue after a page, with the cursor that it printed")
     .action(async (flags: ListFlags) => end(await list(flags)));
 }
 
-async function list({ contains, cursor, kind, limit, output, pipeline }: ListFlags): Promise<number> {
+async function list({ contains, cursor, kind, limit, output, pipeline: name }: ListFlags): Promise<number> {
   const rows = limitOf(limit);
   const { withTarget } = await import("../operation-target.ts");
   const { listKeys } = await import("../../operations/keys/key-list.ts");
   return await withTarget(async (target) => {
+    const pipeline = name === undefined ? undefined : await onePipeline(target, name);
     const page = await listKeys(target, { kind, pipeline, q: contains }, { limit: rows, cursor });
     if (output === "json") printJson(page);
     else if (page.keys.length === 0) process.stderr.write("no keys match\n");

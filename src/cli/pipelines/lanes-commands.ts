@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { plural } from "../../core/plural.ts";
 import type { ListedLane } from "../../operations/pipelines/lane-list.ts";
 import { type End, EXIT, Exit } from "../../service/exit.ts";
 import { countBar } from "../../service/progress.ts";
@@ -87,8 +88,8 @@ async function set(name: string, number: string, timeoutMs: number, output: Form
       else
         process.stdout.write(
           before === after
-            ? `${pipeline.pipeline}: already has ${after} lanes\n`
-            : `${pipeline.pipeline}: ${after} lanes instead of ${before}; it is still paused\n`,
+            ? `${pipeline.pipeline}: already has ${plural(after, "lane")}\n`
+            : `${pipeline.pipeline}: ${plural(after, "lane")} instead of ${before}; it is still paused\n`,
         );
       return EXIT.ok;
     } finally {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { plural } from "../../core/plural.ts";
 import type { Author } from "../../operations/audit/author.ts";
 import { type OperationTarget, operationReadSettings } from "../../operations/events/event-source.ts";
 import { type FrozenPlan, showPlan } from "../../operations/replay/frozen-plan.ts";
@@ -58,7 +59,7 @@ export async function runPlanned(
   if (flags.output === "text" || !flags.yes) {
     process.stderr.write(`${planText(plan)}${await exampleText(target, plan)}`);
   }
-  if (!flags.yes && !(await isConfirmed(`${plan.action} ${plan.count} events?`))) {
+  if (!flags.yes && !(await isConfirmed(`${plan.action} ${plural(plan.count, "event")}?`))) {
     await cancelPlan(target.database, plan.id, authorOf({ reason: "not confirmed" }));
     throw new Exit(EXIT.failed, ["not confirmed; nothing was changed"]);
   }

@@ -1,3 +1,4 @@
+import { plural } from "../../core/plural.ts";
 import { type FrozenPlan, listPlanItems, listPlans, showPlan } from "../../operations/replay/frozen-plan.ts";
 import { type PlanStratum, type Stratum, stratumText } from "../../operations/replay/plan-strata.ts";
 import { EXIT, Exit } from "../../service/exit.ts";
@@ -79,10 +80,10 @@ export function planText(plan: FrozenPlan): string {
   const { action, count, keys, progress, state, subject } = plan;
   const part = (name: string, counts: Readonly<Record<string, number>>) =>
     Object.entries(counts).map(([what, number]) => `  ${name.padEnd(7)} ${String(number).padStart(6)}  ${what}\n`);
-  const what = subject === "dead" ? "dead letters" : "delivered events";
+  const what = subject === "dead" ? "dead letter" : "delivered event";
   const stages = state === "planned" ? "" : `, stage ${plan.stage}`;
   return [
-    `plan ${plan.id}, ${state}${stages}: ${action} ${count} ${what} of ${keys} keys\n`,
+    `plan ${plan.id}, ${state}${stages}: ${action} ${plural(count, what)} of ${plural(keys, "key")}\n`,
     ...part("source", plan.bySource),
     ...part("type", plan.byType),
     ...part("error", plan.byError),

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { plural } from "../../core/plural.ts";
 import type { Finding } from "../../operations/doctor/finding.ts";
 import { type End, EXIT } from "../../service/exit.ts";
 import type { Form } from "../terminal/output.ts";
@@ -32,7 +33,7 @@ async function doctor(output: Form): Promise<number> {
   }
   return await withDatabase(config.database, async (database) => {
     const { findings, tables } = await examineService(config, database);
-    const things = `${tables} tables, their grants, the schema and the destinations`;
+    const things = `${plural(tables, "table")}, their grants, the schema and the destinations`;
     return await show(findings, output, config.secrets, things);
   });
 }
@@ -63,6 +64,9 @@ function findingsText(findings: readonly Finding[], things: string): string {
       .join("");
     return `${paint(PAINTS[severity], `${MARKS[severity]} ${check}`)}: ${what}\n${indented}\n`;
   });
-  const end = errors + warnings === 0 ? `No problems found: ${things}.\n` : `${errors} errors, ${warnings} warnings\n`;
+  const end =
+    errors + warnings === 0
+      ? `No problems found: ${things}.\n`
+      : `${plural(errors, "error")}, ${plural(warnings, "warning")}\n`;
   return `${texts.join("")}${end}`;
 }

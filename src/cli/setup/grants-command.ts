@@ -29,6 +29,10 @@ async function printGrants(role: string, { output, withSmoke = false }: GrantsFl
   const { neededGrants } = await import("../../operations/doctor/needed-grants.ts");
   const { withDatabase } = await import("../operation-target.ts");
   const { config } = await loadConfig(configSources(), { mayLackDestination: true });
+  if (config.store !== null || config.requests !== null) {
+    const store = config.store === null ? "KURRENTDB_URL" : "OUTBOX_STORE";
+    throw new Exit(EXIT.usage, [`grants are rights in a database, and ${store} needs none`]);
+  }
   return await withDatabase(config.database, async (database) => {
     const found = (await new TableFinder(database, { ...config, subscribers: [] }).find()).filter(
       ({ isThere }) => isThere,

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { plural } from "../../core/plural.ts";
 import type { TopPipeline, TopSnapshot } from "../../operations/overview/top-meter.ts";
 import { ageText } from "../terminal/output.ts";
 import type { Paint } from "../terminal/plain-text.ts";
@@ -228,7 +229,7 @@ function summary(snapshot: TopSnapshot): string {
     `${numberText(deadLetters)} dead`,
     ...(behindDeadLetters === 0 ? [] : [`${countText(behindDeadLetters, isEstimate)} behind them`]),
     ...(unroutedCount === 0 ? [] : [`${countText(unroutedCount, isUnroutedEstimate)} unrouted`]),
-    instances.length === 1 ? "1 instance" : `${instances.length} instances`,
+    plural(instances.length, "instance"),
     `health ${snapshot.grade}`,
   ].join("  ");
 }
@@ -236,7 +237,7 @@ function summary(snapshot: TopSnapshot): string {
 function instanceLines({ instances }: TopSnapshot, columns: number): string[] {
   if (instances.length === 0) return [fit("No live instances.", columns)];
   const lines = instances.map(({ lanes, leaseRemainingMs, name }) =>
-    fit(`${plain(name)}  ${lanes} lanes  lease ${ageText(leaseRemainingMs)}`, columns),
+    fit(`${plain(name)}  ${plural(lanes, "lane")}  lease ${ageText(leaseRemainingMs)}`, columns),
   );
   return cut(lines, INSTANCES_MAX, "instances", columns);
 }

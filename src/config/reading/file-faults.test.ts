@@ -93,6 +93,26 @@ routes:
   assert.equal(unreadable.length, 1, unreadable.join("\n"));
 });
 
+test("A14 a destination that cannot be read hides no problem of others, and a list says what it may contain", async () => {
+  const problems = await problemsOf(`  crm: { url: "gopher://x" }
+  queue: "amqp://localhost"
+routes:
+  - types: order.*
+    destination: queue
+    topic: "{nonsense}"
+  - types: 5
+    destination: crm
+`);
+  assert.deepEqual(placesOf(problems), [
+    "destinations.queue in c.yaml:5",
+    "routes[1].types in c.yaml:10",
+    "destinations.crm.url in c.yaml:4",
+    "routes[0].topic in c.yaml:9",
+  ]);
+  assert.match(problems[0] ?? "", /write its settings, such as \{ url: /);
+  assert.match(problems[1] ?? "", /write a text, or a list of texts$/);
+});
+
 test("A14 routes from other levels are named as they were written", async () => {
   const yaml = `  crm: { url: "stdout:" }\n`;
   const [problem] = await problemsOf(yaml, ['OUTBOX_ROUTES=[{"destination":"crn"}]']);

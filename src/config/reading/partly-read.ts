@@ -13,7 +13,7 @@ export interface Fault {
 
 interface ReadablePart {
   readonly read: ReadSettings;
-  /** Invalid items of lists, such as `routes[1]`. */
+  /** Invalid items of lists, such as `routes[1]`; destinations keep their names. */
   readonly faultyItems: readonly string[];
 }
 
@@ -42,6 +42,10 @@ export function readablePart(
   for (const [name, ofName] of Map.groupBy(faults, (fault) => fault.name)) {
     const indexes = ofName.map(({ inside: [index] }) => index);
     const list = LISTS[name];
+    if (name === "OUTBOX_DESTINATIONS" && ofName.every(({ inside }) => inside.length === 1)) {
+      rest[name] = withoutMembers(texts[name] ?? "{}", indexes);
+      continue;
+    }
     if (list === undefined || !indexes.every((index) => typeof index === "number")) delete rest[name];
     else {
       const items = parsedYaml(texts[name] ?? "[]") as unknown[];
@@ -51,6 +55,14 @@ export function readablePart(
     }
   }
   return { rest, faultyItems };
+}
+
+/** Routes may lead to these destinations: they keep their names, and are valid whatever was written. */
+function withoutMembers(text: string, names: readonly (PropertyKey | undefined)[]): string {
+  const members = Object.entries(parsedYaml(text) as Readonly<Record<string, unknown>>);
+  return JSON.stringify(
+    Object.fromEntries(members.map(([name, value]) => [name, names.includes(name) ? { url: "discard:" } : value])),
+  );
 }
 
 function matchesNothing(list: string, at: number): object {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
-const textOrTexts = z.union([z.string(), z.array(z.string()).min(1)]);
-const durationText = z.union([z.string(), z.number()]);
+const textOrTexts = z.union([z.string(), z.array(z.string()).min(1)], { error: "write a text, or a list of texts" });
+const durationText = z.union([z.string(), z.number()], { error: "write a time like 30s" });
 
 /** The forms of a message: the payload alone, or CloudEvents. */
 export const ENVELOPES = ["raw", "cloudevents-binary", "cloudevents-structured"] as const;
@@ -55,7 +55,7 @@ export const writtenSubscribers = z.array(writtenSubscriber).min(1).max(100);
 /** The value of OUTBOX_DESTINATIONS: names, each with the keys that `destination` has. */
 export const writtenDestinations = z.record(
   z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/i, "a name of letters, digits, - and _"),
-  z.record(z.string(), z.unknown()),
+  z.record(z.string(), z.unknown(), { error: "write its settings, such as { url: nats://host:4222 }" }),
 );
 
 /** Destinations as written. */

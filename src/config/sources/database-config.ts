@@ -21,11 +21,7 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
   const own = { relaySchema: DATABASE_SCHEMA, applicationName: SERVICE_NAME };
   if (DATABASE_URL === undefined) {
     if (PGHOST === undefined && PGDATABASE === undefined) {
-      problems.push(
-        settings.KURRENTDB_URL !== undefined
-          ? "DATABASE_URL is missing: this command needs a database. With KURRENTDB_URL, use `outbox-relay requests list`"
-          : "DATABASE_URL is missing: write postgres://user:password@host:5432/database, or set PGHOST and PGDATABASE",
-      );
+      problems.push(`DATABASE_URL is missing: ${wayWithoutDatabase(settings)}`);
     }
     if (PGPASSWORD !== undefined && PGUSER === undefined) problems.push(NO_USER);
     return defined({
@@ -52,6 +48,15 @@ export function databaseConfig(settings: Settings, problems: string[]): Database
   if (address.password !== "" && !hasUser) problems.push(NO_USER);
   const ssl = tlsOf(mode ?? settings.PGSSLMODE, rootCert ?? settings.PGSSLROOTCERT, problems);
   return defined({ ...own, url: address.href, hosts: several?.hosts, targetSession: several?.target, ssl });
+}
+
+/** What to do where no database is set: other stores have tools of their own. */
+function wayWithoutDatabase({ KURRENTDB_URL, OUTBOX_STORE }: Settings): string {
+  if (KURRENTDB_URL !== undefined)
+    return "this command needs a database. With KURRENTDB_URL, use `outbox-relay requests list`";
+  if (OUTBOX_STORE !== undefined)
+    return "this command needs a database. With OUTBOX_STORE, /health and /metrics of the relay show what waits, and `deadLetters()` of outbox-relay/redis-outbox lists dead letters";
+  return "write postgres://user:password@host:5432/database, or set PGHOST and PGDATABASE";
 }
 
 /** The servers that the PG variables name, as libpq reads them: one port for all hosts, or one for each. */

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { canConnect } from "../../operations/doctor/can-connect.ts";
+import { connectionProblem } from "../../operations/doctor/connection-problem.ts";
 
 const TIMEOUT_MS = 1_000;
 /** Rare while brokers are reachable: they log connections that send nothing. */
@@ -34,8 +34,8 @@ export class BrokerCheck {
   }
 
   async #ask(): Promise<boolean> {
-    const answers = await Promise.all(this.#brokers.map((broker) => canConnect(broker, TIMEOUT_MS)));
-    this.#know(answers.includes(true));
+    const problems = await Promise.all(this.#brokers.map((broker) => connectionProblem(broker, TIMEOUT_MS)));
+    this.#know(problems.includes(null));
     return this.#reachable;
   }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { EVENT_STATES } from "../../operations/events/event-filter.ts";
+import { WAIT_REASONS } from "../../operations/events/event-read.ts";
 import { auditEntrySchema } from "./service.ts";
 import { brokenSchema, headersSchema, time } from "./shared-shapes.ts";
 
@@ -21,6 +22,14 @@ const eventShape = {
   reason: z.string().nullable(),
   nextAttemptAt: time,
   parkedBehind: z.string().nullable().describe("The event that this one waits for"),
+  pipeline: z
+    .string()
+    .nullable()
+    .describe("The pipeline whose route matches it now; null when none does, in a log, and when it is unknown"),
+  waitsFor: z
+    .enum(WAIT_REASONS)
+    .nullable()
+    .describe("What it waits for besides earlier events: its pipeline is paused, or it is scheduled for nextAttemptAt"),
 };
 
 /** One page of events. */

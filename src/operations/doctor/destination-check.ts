@@ -1,5 +1,5 @@
 import { isRelayError, reasonOf } from "../../core/errors.ts";
-import { canConnect } from "./can-connect.ts";
+import { connectionProblem } from "./connection-problem.ts";
 import type { DoctorDestination, Finding, SampledSource } from "./finding.ts";
 
 const CONNECT_MS = 2_000;
@@ -19,15 +19,24 @@ export async function checkDestination(
   return [...findings, ...(await transactionFindings(destination)), ...topics];
 }
 
-async function silentBrokers(brokers: readonly string[]): Promise<readonly string[]> {
-  const answers = await Promise.all(brokers.map((broker) => canConnect(broker, CONNECT_MS)));
-  return brokers.filter((_, at) => !answers[at]);
+interface SilentBroker {
+  readonly broker: string;
+  readonly problem: string;
 }
 
-function brokerFindings({ brokers, name }: DoctorDestination, silent: readonly string[]): Finding[] {
+async function silentBrokers(brokers: readonly string[]): Promise<readonly SilentBroker[]> {
+  const problems = await Promise.all(brokers.map((broker) => connectionProblem(broker, CONNECT_MS)));
+  return brokers.flatMap((broker, at) => {
+    const problem = problems[at] ?? null;
+    return problem === null ? [] : [{ broker, problem }];
+  });
+}
+
+function brokerFindings({ brokers, name }: DoctorDestination, silent: readonly SilentBroker[]): Finding[] {
   if (silent.length === 0) return [];
   const isDown = silent.length === brokers.length;
-  const what = `${isDown ? "No broker" : "Not every broker"} of ${name} can be reached: no answer from ${silent.join(", ")}`;
+  const reached = isDown ? `${name} cannot be reached` : `Not every broker of ${name} can be reached`;
+  const what = `${reached}: ${silent.map(({ broker, problem }) => `${broker}: ${problem}`).join("; ")}`;
   const fix = "Check that it runs and that the destination's setting has its host and port as seen from this machine.";
   return [{ severity: isDown ? "error" : "warning", check: "destination", what, fix }];
 }

@@ -1,11 +1,11 @@
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
 
 /** All states of an event. */
-export const EVENT_STATES = ["pending", "retrying", "parked", "dead", "delivered", "discarded"] as const;
+export const EVENT_STATES = ["pending", "retrying", "parked", "dead", "unrouted", "delivered", "discarded"] as const;
 
 /**
  * `pending` waits for delivery, `retrying` has failed and is retried, `parked` waits behind a failed event, `dead`
- * waits for an operator, `discarded` was given up by one.
+ * waits for an operator, `unrouted` waits for a route, `discarded` was given up by an operator.
  */
 export type EventState = (typeof EVENT_STATES)[number];
 
@@ -97,6 +97,14 @@ export function headerMatches(headersJson: string, { name, value }: HeaderFilter
 /** The SQL condition that a pipeline is one of the source's. */
 export function pipelineIn(column: string, { pipelines }: { readonly pipelines: readonly string[] }): string {
   return `${column} = any(${quoteArray(pipelines)}::text[])`;
+}
+
+/** The SQL condition that a pipeline reads the row: a key that is parked in one pipeline goes on in the others. */
+export function ofReader(
+  column: string,
+  source: { readonly pipelines: readonly string[]; readonly reader: string | null },
+): string {
+  return source.reader === null ? pipelineIn(column, source) : `${column} = ${source.reader}`;
 }
 
 /** Years outside ISO 8601's four digits are replaced by infinity. */

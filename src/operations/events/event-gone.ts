@@ -91,6 +91,8 @@ function eventOf(id: string, source: string, memory: Memory): ListedEvent {
     reason: hold?.reason ?? (hasFailed ? (letter?.reason ?? last?.reason ?? null) : null),
     nextAttemptAt: hold?.nextAttemptAt ?? null,
     parkedBehind: null,
+    pipeline: hold?.pipeline ?? letter?.pipeline ?? last?.pipeline ?? null,
+    waitsFor: null,
   };
 }
 

@@ -8,6 +8,7 @@ import {
   headerMatches,
   holdsText,
   isId,
+  ofReader,
   type PayloadFilter,
   payloadHolds,
   pipelineIn,
@@ -182,8 +183,13 @@ function stateListings(source: EventSource, tables: RelayTables, state: EventSta
             ]),
       ];
     default: {
+      const { reader } = source;
+      if (state === "unrouted" && reader === null) return [];
       const isParked = parkedKey(source, tables);
-      const conditions = [waiting, `not ${isHeld("true")}`, state === "parked" ? isParked : `not ${isParked}`];
+      const conditions = [
+        ...[waiting, `not ${isHeld("true")}`, state === "parked" ? isParked : `not ${isParked}`],
+        ...(reader === null || state === "parked" ? [] : [`${reader} is ${state === "unrouted" ? "" : "not "}null`]),
+      ];
       if (source.unread === null) return [wholeTable(source, "", conditions)];
       return [
         wholeTable(source, "", [source.unread, ...conditions]),
@@ -194,7 +200,7 @@ function stateListings(source: EventSource, tables: RelayTables, state: EventSta
 }
 
 function parkedKey(source: EventSource, { holds }: RelayTables): string {
-  return `exists (select from ${holds} h where ${pipelineIn("h.pipeline", source)} and h.event_key = ${source.table.key}
+  return `exists (select from ${holds} h where ${ofReader("h.pipeline", source)} and h.event_key = ${source.table.key}
     and h.parks)`;
 }
 

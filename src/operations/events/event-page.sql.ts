@@ -1,7 +1,8 @@
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
-import { idOfText, pipelineIn } from "./event-filter.ts";
+import { idOfText, ofReader, pipelineIn } from "./event-filter.ts";
 import type { Listing } from "./event-listing.ts";
+import type { EventSource } from "./event-source.ts";
 import { isoSql } from "./event-time.ts";
 import { MATCHED_BYTES_MAX } from "./payload-match.ts";
 
@@ -33,23 +34,38 @@ export function eventPageSql(listing: Listing, tables: RelayTables, request: Pag
   const { table } = source;
   return `with page as materialized (${request.window === null ? directSql(listing, request) : windowSql(listing, request, request.window)})
 select ${table.id}::text, ${table.eventType}, ${table.key}, ${table.correlationId}, ${isoSql(table.createdAt)},
-  t.${PLACE}::text, t.${TIE}::text, ${request.window === null ? "true" : meant(listing)}, t.${NUMBER}, ${STATE}, h.attempts, h.reason,
-  ${isoSql("h.next_at")}, case when not v.delivered and h.state is null then b.event_id end${payloadSql(listing)}
+  t.${PLACE}::text, t.${TIE}::text, ${request.window === null ? "true" : meant(listing)}, t.${NUMBER}, s.state, h.attempts, h.reason,
+  ${isoSql("coalesce(h.next_at, case when s.state = 'pending' then v.scheduled_at end)")},
+  case when s.state = 'parked' then b.event_id end, coalesce(h.pipeline, v.reader), ${WAIT}${payloadSql(listing)}
 from page t
-cross join lateral (select ${source.delivered} as delivered, ${source.givenUp ?? "false"} as given_up) v
+cross join lateral (select ${source.delivered} as delivered, ${source.givenUp ?? "false"} as given_up,
+  ${source.reader ?? "null::text"} as reader, ${scheduledSql(source)} as scheduled_at) v
 left join lateral (select h.* from ${tables.holds} h where ${pipelineIn("h.pipeline", source)}
   and h.event_id = ${table.id}::text order by h.last_failed_at desc limit 1) h on true
-left join lateral (select h.event_id from ${tables.holds} h where ${pipelineIn("h.pipeline", source)}
+left join lateral (select h.event_id from ${tables.holds} h where ${ofReader("h.pipeline", { ...source, reader: source.reader && "v.reader" })}
   and h.event_key = ${table.key} and h.parks order by h.first_failed_at limit 1) b on true
 left join lateral (select true as yes from ${tables.failedEvents} d where ${pipelineIn("d.pipeline", source)}
   and d.original_event_id = ${table.id}::text and d.resolution = 'discarded' limit 1) x on true
+cross join lateral (select ${stateSql(source)} as state) s
+left join ${tables.pipelines} p on p.name = coalesce(h.pipeline, v.reader)
 order by t.${PLACE} desc, t.${TIE} desc`;
 }
 
 /** State of the row `t` with its hold `h`, the head `b` that parks its key, and `x` if an operator discarded it. */
-const STATE = `case when x.yes then 'discarded' when v.delivered then 'delivered'
+function stateSql({ reader }: EventSource): string {
+  return `case when x.yes then 'discarded' when v.delivered then 'delivered'
     when h.state = 'dead' or v.given_up then 'dead' when h.state is not null then 'retrying'
-    when b.event_id is not null then 'parked' else 'pending' end`;
+    when b.event_id is not null then 'parked' ${reader === null ? "" : "when v.reader is null then 'unrouted'"}
+    else 'pending' end`;
+}
+
+/** What the event waits for, besides those before it. */
+const WAIT = `case when s.state not in ('pending', 'parked', 'retrying') then null
+    when p.paused_at is not null then 'paused' when s.state = 'pending' and v.scheduled_at is not null then 'scheduled' end`;
+
+function scheduledSql({ scheduledAt }: EventSource): string {
+  return scheduledAt === null ? "null::timestamptz" : `case when ${scheduledAt} > now() then ${scheduledAt} end`;
+}
 
 /** Only where a filter needs fields of payloads. */
 function payloadSql({ payload, source: { table } }: Listing): string {

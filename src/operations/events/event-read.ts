@@ -23,7 +23,17 @@ export interface ListedEvent {
   readonly nextAttemptAt: string | null;
   /** The event that this one waits for. */
   readonly parkedBehind: string | null;
+  /** The pipeline whose route matches it now; null when none does, in a log, and when it is unknown. */
+  readonly pipeline: string | null;
+  /** What it waits for besides earlier events: its pipeline is paused, or its time has not come. */
+  readonly waitsFor: WaitReason | null;
 }
+
+/** Reasons why an undelivered event waits although nothing failed. */
+export const WAIT_REASONS = ["paused", "scheduled"] as const;
+
+/** One of them. */
+type WaitReason = (typeof WAIT_REASONS)[number];
 
 /** A listed event with its position. */
 export interface Placed {
@@ -155,6 +165,8 @@ function readRow({ payload, source }: Listing, row: Row, from: PageEnd | null, w
     reason,
     nextAt,
     behind,
+    pipeline,
+    waitsFor,
     bytes,
     size,
   ] = row;
@@ -170,6 +182,8 @@ function readRow({ payload, source }: Listing, row: Row, from: PageEnd | null, w
     reason: reason ?? null,
     nextAttemptAt: nextAt ?? null,
     parkedBehind: behind ?? null,
+    pipeline: pipeline ?? null,
+    waitsFor: (waitsFor ?? null) as WaitReason | null,
   };
   const isEdge = window !== null && number === String(window);
   const isFound = isMeant === "t" && (payload === undefined || payloadMatches(bytesOf(bytes), Number(size), payload));

@@ -126,11 +126,17 @@ async function details(
     return { headers: headersOf(row?.[0]), payload: shownPayload(bytesOf(row?.[1]), Number(row?.[2])), hold };
   });
   const isHead = event.key !== null && content.hold?.parks === true;
+  const history = historyOf(source.name, source.pipelines, content.hold, about);
+  const tried = history.delivery.flatMap(({ pipeline }) => pipeline ?? []);
   return {
     ...event,
     ...content,
     hold: content.hold === null ? null : { ...content.hold, errors: numbered(content.hold.errors) },
-    ...historyOf(source.name, source.pipelines, content.hold, about),
+    ...history,
+    // A row of a table goes to one of the pipelines that share it.
+    ...(source.reader === null
+      ? {}
+      : { pipelines: [...new Set([...tried, ...(event.pipeline === null ? [] : [event.pipeline])])] }),
     followers: isHead ? await countFollowers(database, source, event, content.hold!.pipeline) : null,
     isGone: false,
   };

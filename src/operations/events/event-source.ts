@@ -5,7 +5,9 @@ import { displayTable, type TableName } from "../../postgres/identifiers.ts";
 import { isLogPositionSql } from "../../postgres/log-place.ts";
 import { isManagedOutbox } from "../../postgres/managed/managed-names.ts";
 import type { Database } from "../../postgres/pool.ts";
+import { type TableTakers, takersByTable } from "../../postgres/table-takers.ts";
 import { statement } from "../../postgres/transaction.ts";
+import { readerSql } from "../../postgres/type-condition.ts";
 import { parkedShape } from "../../sources/postgres/log/parked-shape.ts";
 import { isOpenOutbox, openOutboxShape } from "../../sources/postgres/openoutbox/openoutbox-table.ts";
 import { readShape } from "../../sources/postgres/table-discovery.ts";
@@ -43,6 +45,13 @@ export interface EventSource {
   readonly delivered: string;
   /** Condition for a row that was given up in the table itself; null where the table cannot say so. */
   readonly givenUp: string | null;
+  /**
+   * The name of the pipeline whose route matches the row, null where none does. Null for a log, which has no routes
+   * between its readers, and while it is unknown what its pipelines read.
+   */
+  readonly reader: string | null;
+  /** When a waiting row may be delivered; null where none is scheduled. */
+  readonly scheduledAt: string | null;
   /** Assignments that make a given-up row wait again; null where only the relay's hold says that it was given up. */
   readonly setBack: string | null;
   /** For rows with an earliest claim time: the condition for such rows, and assignments that make them due. */
@@ -78,18 +87,27 @@ interface EventSources {
 export async function eventSources(target: OperationTarget, wanted?: string): Promise<EventSources> {
   const found = await registeredTables(target.database);
   const chosen = found.filter(({ name }) => wanted === undefined || displayTable(name) === wanted);
+  const takers = chosen.some(({ log }) => log === null)
+    ? await takersByTable(target.database)
+    : new Map<string, TableTakers>();
   const usable: EventSource[] = [];
   const broken: BrokenEventSource[] = [];
   for (const table of chosen) {
     const { name } = table;
     try {
-      usable.push(await eventsOf(target, table));
+      const source = await eventsOf(target, table);
+      usable.push({ ...source, reader: table.log === null ? readerOf(source, takers.get(source.name)) : null });
     } catch (error) {
       if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
       broken.push({ source: displayTable(name), reason: reasonOf(error) });
     }
   }
   return { usable, broken };
+}
+
+function readerOf({ table }: EventSource, takers: TableTakers | undefined): string | null {
+  if (takers === undefined || takers.takers.length === 0 || takers.unknown.length > 0) return null;
+  return readerSql(table, takers.takers);
 }
 
 interface RegisteredTable {
@@ -132,6 +150,8 @@ export function parkedEvents(database: Database, name: TableName, pipeline: stri
     waiting: shape.main,
     delivered: shape.delivered,
     givenUp: null,
+    reader: null,
+    scheduledAt: null,
     setBack: null,
     unmark: null,
     setAside: null,
@@ -190,6 +210,8 @@ function eventsOfQueue(shape: TableShape, pipelines: readonly string[]): EventSo
     waiting: shape.main,
     delivered: shape.delivered,
     givenUp: shape.givenUp,
+    reader: null,
+    scheduledAt: shape.scheduledAt,
     setBack: shape.setBack,
     unmark: shape.unmark,
     setAside: shape.givenUp === null ? shape.markDelivered : null,

@@ -5,7 +5,8 @@ import { EVENT_COLUMNS, type ExportForm, exportText } from "./export-text.ts";
 
 function event(id: string, more: Partial<ListedEvent> = {}): ListedEvent {
   const none = { key: null, correlationId: null, createdAt: null, attempts: null, reason: null, nextAttemptAt: null };
-  return { source: "shop.outbox", id, type: "order.placed", state: "pending", ...none, parkedBehind: null, ...more };
+  const waits = { parkedBehind: null, pipeline: null, waitsFor: null };
+  return { source: "shop.outbox", id, type: "order.placed", state: "pending", ...none, ...waits, ...more };
 }
 
 async function textOf(form: ExportForm, ...pages: (readonly ListedEvent[])[]): Promise<string> {
@@ -23,7 +24,7 @@ test("F3 exports keep every value as text, and no spreadsheet runs one as a form
   assert.match(head, /^source,id,type,key/);
   assert.equal(
     line,
-    `shop.outbox,12345678901234567890,order.placed,"'=HYPERLINK(""http://x"")",,,pending,3,"a\nb, c",,`,
+    `shop.outbox,12345678901234567890,order.placed,"'=HYPERLINK(""http://x"")",,,pending,3,"a\nb, c",,,,`,
   );
   for (const formula of ["+1", "-1", "@x", "\t=1", " =1", "\n=1", "\uff1d1", "\0=1"])
     assert.match(await textOf("csv", [event("1", { key: formula })]), /,"?'/, JSON.stringify(formula));

@@ -17,7 +17,7 @@ export const EXPORT_TYPES: Readonly<Record<ExportForm, string>> = {
 /** Columns of exported events. */
 export const EVENT_COLUMNS = [
   ...["source", "id", "type", "key", "correlationId", "createdAt", "state", "attempts", "reason", "nextAttemptAt"],
-  "parkedBehind",
+  ...["parkedBehind", "pipeline", "waitsFor"],
 ] as readonly (keyof ListedEvent)[];
 
 /** Columns of exported dead letters. */

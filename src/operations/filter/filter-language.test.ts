@@ -62,7 +62,7 @@ test("F3 an error in a filter has the word, its position and the fix", () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["key:1 colour:red", /"colour:red" at character 7 .*not a field.*quote it: "colour:red"/],
     ["stat:dead", /"stat:dead" at character 1 .*did you mean state:\?/],
-    ["state:broken", /unknown state; use pending, retrying, parked, dead, delivered, discarded/],
+    ["state:broken", /unknown state; use pending, retrying, parked, dead, unrouted, delivered, discarded/],
     ["key:1 type:a key:2", /"key:2" at character 14 .*"key:1" at character 1 sets the same field: keep one/],
     ["one two", /"two" at character 5 .*in quotes/],
     ["age:>5m until:2026-01-01", /"until:2026-01-01" at character 9 .*"age:>5m" at character 1/],

@@ -159,11 +159,12 @@ async function countWaiting(
 ): Promise<ReadonlyMap<string, number> | null> {
   const names = `${quoteArray(keys.map(({ key }) => key))}::text[]`;
   const heads = `${quoteArray(keys.map(({ head }) => head?.id ?? ""))}::text[]`;
-  const { table, unread, waiting } = source;
+  const { reader, table, unread, waiting } = source;
+  const isRead = reader === null ? "true" : `${reader} = ${quoteLiteral(pipeline)}`;
   const text =
     unread === null
-      ? `select ${table.key}, count(*) from ${table.quotedName} t
-         where ${waiting} and ${table.key} = any(${names}) and ${table.id}::text <> all(${heads}) group by 1`
+      ? `select ${table.key}, count(*) from ${table.quotedName} t where ${waiting} and ${isRead}
+         and ${table.key} = any(${names}) and ${table.id}::text <> all(${heads}) group by 1`
       : `select w.event_key, count(*) from ${database.tables.parked} w where w.pipeline = ${quoteLiteral(pipeline)}
          and w.event_key = any(${names}) and w.event_id <> all(${heads}) group by 1`;
   const settings = operationReadSettings(database, "counting what waits", source.name);
@@ -209,24 +210,35 @@ async function hotKeys(
   const { usable } = await eventSources(target);
   const deadlineMs = performance.now() + ALL_MS;
   const keys: ListedKey[] = [];
-  for (const { name, order, pipelines, table } of usable) {
-    const reader = pipeline ?? pipelines[0];
+  for (const { name, order, pipelines, reader, table } of usable) {
+    const first = pipeline ?? pipelines[0];
     const timeoutMs = Math.min(SOURCE_MS, deadlineMs - performance.now());
-    if (reader === undefined || !pipelines.includes(reader) || timeoutMs < 1) continue;
+    if (first === undefined || !pipelines.includes(first) || timeoutMs < 1) continue;
     const settings = operationReadSettings(database, "looking for hot keys", name);
-    const text = `select n.key, count(*), (select count(*) from newest) from newest n where n.key is not null
+    const text = `select n.key, count(*), (select count(*) from newest), n.pipeline from newest n
+      where n.key is not null and n.pipeline is not null
+      ${pipeline === undefined ? "" : `and n.pipeline = ${quoteLiteral(pipeline)}`}
       ${q === "" ? "" : `and ${containsSql("n.key", q)}`}
-      group by 1 having count(*) > 1 order by 2 desc, 1 limit ${rows}`;
+      group by 1, 4 having count(*) > 1 order by 2 desc, 1 limit ${rows}`;
     try {
       const found = await statement(
         database.pool,
         { ...settings, statementTimeoutMs: Math.round(timeoutMs) },
-        `with newest as materialized (select ${table.key} as key from ${table.quotedName} t
+        `with newest as materialized (
+          select ${table.key} as key, ${reader ?? quoteLiteral(first)} as pipeline from ${table.quotedName} t
           order by ${order} desc limit ${LOOKED_AT}) ${text}`,
       );
-      for (const [key, count, of] of found) {
+      for (const [key, count, of, reading] of found) {
         const recent = { count: Number(count), of: Number(of) };
-        keys.push({ pipeline: reader, source: name, key: key ?? "", kind: "hot", head: null, waiting: null, recent });
+        keys.push({
+          pipeline: reading ?? first,
+          source: name,
+          key: key ?? "",
+          kind: "hot",
+          head: null,
+          waiting: null,
+          recent,
+        });
       }
     } catch (error) {
       if (!isRelayError(error, "DATABASE_BUSY")) throw error;

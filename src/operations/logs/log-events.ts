@@ -45,6 +45,8 @@ export async function shapedLogEvents(
     waiting: `not ${delivered}`,
     delivered,
     givenUp: null,
+    reader: null,
+    scheduledAt: null,
     setBack: null,
     setAside: null,
     unmark: null,

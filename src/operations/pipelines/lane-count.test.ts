@@ -95,6 +95,24 @@ test("B4 instances that start during the change restore no lane", async () => {
   }
 });
 
+test("B4 A11 where delivery is exactly once, only events of the pipeline's own routes have to be delivered first", async () => {
+  const { headersMax, payloadBytesMax } = DEFAULT_LIMITS;
+  const types = [
+    { pattern: "order.*", mine: true },
+    { pattern: "mail.*", mine: false },
+  ];
+  const spec = { name: NAME, types, lanes: 8, attemptsMax: 1, headersMax, payloadBytesMax };
+  await postgresSource({ database, table: TABLE }).pipeline(spec).prepare();
+  await server.query("update outbox_relay.pipelines set first_slot = 0");
+  const insert = (type: string) =>
+    server.query("insert into app.outbox (id, event_type, payload) values (gen_random_uuid(), $1, '{}')", [type]);
+  await insert("mail.sent");
+  await insert("strange.thing");
+  assert.deepEqual(await change(4), { pipeline: NAME, before: 8, after: 4 });
+  await insert("order.placed");
+  await assert.rejects(change(2), /delivers exactly once and has undelivered events/);
+});
+
 test("A17 an invalid number, and a pipeline that is not paused, are refused", async () => {
   await assert.rejects(change(0), /0 is not a valid number of lanes/);
   await assert.rejects(change(1_025), /1025 is not a valid number of lanes/);

@@ -62,14 +62,17 @@ function requirePossible({ log, pause, pipeline }: KnownPipeline, lanes: number)
   }
 }
 
-/** The SQL condition for undelivered rows of the table, including dead ones. */
+/** The SQL condition for undelivered rows of the table that the pipeline reads, including dead ones. */
 async function waitingCondition(target: OperationTarget, { log, pipeline, source }: KnownPipeline): Promise<string> {
   if (log !== null) {
     return `exists (select from ${target.database.tables.parked} where pipeline = ${quoteLiteral(pipeline)})`;
   }
   const { usable, broken } = await eventSources(target, source);
   const [found] = usable;
-  if (found !== undefined) return `exists (select from ${found.table.quotedName} t where ${found.table.unsettled})`;
+  if (found !== undefined) {
+    const isRead = found.reader === null ? "true" : `${found.reader} = ${quoteLiteral(pipeline)}`;
+    return `exists (select from ${found.table.quotedName} t where ${found.table.unsettled} and ${isRead})`;
+  }
   throw new RelayError("TABLE_MISSING", `The backlog of ${source} is unknown: ${broken[0]?.reason ?? "it is gone"}`);
 }
 

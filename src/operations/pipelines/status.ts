@@ -7,6 +7,7 @@ import {
   pipelineLink,
   runbookLink,
 } from "../../core/health-cause.ts";
+import { plural } from "../../core/plural.ts";
 import { migrationStatus } from "../../postgres/migrations/migrate.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { glance, statement } from "../../postgres/transaction.ts";
@@ -124,8 +125,7 @@ function figuresOf(counted: Counted): Figures {
 }
 
 function unroutedText({ events, isEstimate }: UnroutedEvents): string {
-  const many = events === 1 ? "1 event" : `${events} events`;
-  return `${isEstimate ? "about " : ""}${many} that no route matches`;
+  return `${isEstimate ? "about " : ""}${plural(events, "event")} that no route matches`;
 }
 
 /** Pipelines whose service runs without serving them. A stopped service is not retired: its events wait for it. */
@@ -167,7 +167,9 @@ function problemsOf(pipeline: PipelineStatus): string[] {
   const ageMs = oldestAgeMs ?? 0;
   return [
     countProblem === null || isOld ? null : `${name} cannot be counted: ${countProblem}`,
-    deadLetters > 0 ? `${name} has ${deadLetters} dead letters${behindText(behindDeadLetters)}` : null,
+    deadLetters > 0
+      ? `${name} has ${plural(deadLetters, "dead letter")}${behindText(deadLetters, behindDeadLetters)}`
+      : null,
     !mayWait && !isServed && (pending ?? 0) > 0
       ? `${name} has events waiting and no live instance${log === null ? "" : FORGET}`
       : null,
@@ -175,9 +177,9 @@ function problemsOf(pipeline: PipelineStatus): string[] {
   ].filter((problem) => problem !== null);
 }
 
-function behindText(events: number | null): string {
+function behindText(deadLetters: number, events: number | null): string {
   if (events === null || events === 0) return "";
-  return events === 1 ? ", and 1 event waits behind them" : `, and ${events} events wait behind them`;
+  return `, and ${plural(events, "event")} ${events === 1 ? "waits" : "wait"} behind ${deadLetters === 1 ? "it" : "them"}`;
 }
 
 async function livingInstances(database: Database): Promise<readonly InstanceStatus[]> {

@@ -84,7 +84,8 @@ function ofStatus(answer: Extract<Answer, { kind: "answered" }>, circumstances: 
   const advice = ADDRESS_ADVICE[status] ?? (status >= 520 && status <= 530 ? ADDRESS_ADVICE[502] : undefined);
   if (advice !== undefined) return retry(`${words}: ${advice}`, { scope, errorType, ...wait });
   if (status >= 500 || AGAIN.has(status)) return retry(words, { errorType, ...wait });
-  return rejected(`${words}: the receiver rejects this event`, { errorType });
+  // Lists show the beginning of a reason: the receiver's own words matter most there.
+  return rejected(circumstances.said === "" ? `${words}: the receiver rejects this event` : words, { errorType });
 }
 
 /** Shows only the host: the rest of a location may contain a token. */

@@ -130,10 +130,7 @@ test("H1 D4 what the receiver answers is in the reason: in one line, bounded, wi
   return withPublisher({ url, headers, hideAnswer: (text) => text.replace("Ann", "[hidden]") }, async (publisher) => {
     const reasonOf = async (it: Message) => (await published(publisher, [it])).outcomes[0]!;
     const plain = await reasonOf(says(422, "no such\n\u001b[31m\u202e\0customer 4711\r\n"));
-    assert.match(
-      plain,
-      /^rejected event: .* answered 422 Unprocessable Entity: .*; it said: no such \[31m customer 4711$/,
-    );
+    assert.match(plain, /^rejected event: .* answered 422 Unprocessable Entity; it said: no such \[31m customer 4711$/);
     assert.match(
       await reasonOf(says(500, "the disk is full")),
       /^retry event: .* answered 500 .*; it said: the disk is full$/,

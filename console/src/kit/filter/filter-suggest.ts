@@ -33,7 +33,7 @@ export const FILTER_FIELDS: readonly (readonly [field: string, help: string, exa
   ["group", "dead letters with this error", "group:0123456789ab"],
 ];
 
-export const EVENT_STATES = ["pending", "retrying", "parked", "dead", "delivered", "discarded"] as const;
+export const EVENT_STATES = ["pending", "retrying", "parked", "dead", "unrouted", "delivered", "discarded"] as const;
 
 /** Fields that can occur more than once in a filter. */
 const REPEATED = new Set(["id", "header", "payload."]);

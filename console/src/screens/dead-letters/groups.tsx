@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<LetterGroup>[] = [
           <Marked text={cutText(error, 300)} />
         </span>
         {example !== error && (
-          <span class="cut faint" title={visibleText(example, 1_000)}>
+          <span class="cut two faint" title={visibleText(example, 1_000)}>
             <Marked text={cutText(example, 300)} />
           </span>
         )}

@@ -146,7 +146,7 @@ const LETTER_COLUMNS: readonly Column<Letter>[] = [
     name: "Error",
     isWide: true,
     cell: ({ reason, resolution }) => (
-      <span class="cut">
+      <span class="cut two">
         {resolution !== null && <StateBadge state={resolution.how} />} <PlainText text={reason} charsMax={300} />
       </span>
     ),

@@ -120,11 +120,32 @@ test("F3 the state of an event and the events that wait for it are described", (
     ...{ pipeline: "p", lane: 0, state: "dead", parks: true, attempts: 5, firstFailedAt: AT, lastFailedAt: AT },
     errors: [],
   };
-  const dead = { state: "dead" as const, key: "42", hold, parkedBehind: null, nextAttemptAt: null };
+  const dead = { state: "dead" as const, key: "42", hold, parkedBehind: null, nextAttemptAt: null, ...WAITS };
   assert.match(
-    standingOf({ ...dead, followers: { count: 1_000, isMore: true } }).what,
+    standingOf({ ...dead, followers: { count: 1_000, isMore: true } }, null).what,
     /More than 1\u202f000 events .* wait/,
   );
-  assert.match(standingOf({ ...dead, followers: { count: 1, isMore: false } }).what, /1 event of its key waits/);
-  assert.doesNotMatch(standingOf({ ...dead, key: null, followers: null }).what, /key/);
+  assert.match(standingOf({ ...dead, followers: { count: 1, isMore: false } }, null).what, /1 event of its key waits/);
+  assert.doesNotMatch(standingOf({ ...dead, key: null, followers: null }, null).what, /key/);
+});
+
+const WAITS = { pipeline: "shop.outbox->crm", waitsFor: null };
+
+test("F3 H1 an event that has not failed says what it waits for", () => {
+  const event = { state: "pending" as const, key: "42", hold: null, followers: null, parkedBehind: null, ...WAITS };
+  const pending = { ...event, nextAttemptAt: null };
+  const calm = { destination: "crm", circuits: [], answers: null };
+  const slow = { since: AT, presentMs: 3_000, usualMs: 20 };
+  const window = { requests: 1, p50Ms: 3_000, p99Ms: 3_000 };
+  const answers = { lastMinute: window, lastFiveMinutes: window, slow };
+  const closed = { ...calm, circuits: [{ topic: null, reason: "503" }] };
+  const said = (more: object, destination: Parameters<typeof standingOf>[1] = calm) =>
+    standingOf({ ...pending, ...more }, destination).what;
+  assert.equal(said({}), "Written and waiting for delivery.");
+  assert.match(said({ state: "unrouted" }), /no route matches/);
+  assert.match(said({ waitsFor: "paused" }), /shop\.outbox->crm is paused/);
+  assert.match(said({ waitsFor: "scheduled", nextAttemptAt: AT }), /^Scheduled/);
+  assert.match(said({}, closed), /crm accepts no events/);
+  assert.equal(standingOf(pending, closed).reason, "503");
+  assert.match(said({}, { ...calm, answers }), /crm is slow/);
 });

@@ -1,22 +1,29 @@
-import { plural } from "../../kit/format.ts";
-import type { ShownEvent } from "../../kit/types.ts";
+import { plural, timeText } from "../../kit/format.ts";
+import type { Destination, ShownEvent } from "../../kit/types.ts";
 
 interface Standing {
   readonly tone: "good" | "info" | "warn" | "bad" | "plain";
   readonly what: string;
   /** What the operator can do; null if nothing is needed. */
   readonly advice: string | null;
+  /** The error of its destination, where that is why it waits. */
+  readonly reason?: string;
 }
 
-type Stood = Pick<ShownEvent, "state" | "key" | "hold" | "followers" | "parkedBehind" | "nextAttemptAt">;
+type Stood = Pick<
+  ShownEvent,
+  "state" | "key" | "hold" | "followers" | "parkedBehind" | "nextAttemptAt" | "pipeline" | "waitsFor"
+>;
+/** The destination of the event's pipeline, as the overview shows it. */
+type Receiving = Pick<Destination, "destination" | "circuits" | "answers">;
 
 /** Whether the later events of its key wait for this one. */
 export function isHead({ hold, key }: Pick<ShownEvent, "hold" | "key">): boolean {
   return key !== null && hold?.parks === true;
 }
 
-/** Describes the state of an event and what to do about it. */
-export function standingOf(event: Stood): Standing {
+/** Describes the state of an event and what to do about it. Null: nothing is known of its destination. */
+export function standingOf(event: Stood, destination: Receiving | null): Standing {
   const { followers, hold, key, parkedBehind, state } = event;
   const behind = isHead(event) ? waitingText(followers) : "";
   if (state === "dead") {
@@ -38,10 +45,33 @@ export function standingOf(event: Stood): Standing {
       advice: "The relay delivers it in order once that event is replayed, skipped or discarded.",
     };
   }
-  if (state === "pending") return { tone: "info", what: "Written and waiting for delivery.", advice: null };
+  if (state === "unrouted") {
+    const advice = "Add a route for it, or start the relay that handles it. Until then it stays in the outbox.";
+    return { tone: "bad", what: "Not delivered: no route matches this event.", advice };
+  }
+  if (state === "pending") return pendingOf(event, destination);
   if (state === "discarded")
     return { tone: "plain", what: "Discarded by an operator: it is never sent.", advice: null };
   return { tone: "good", what: "Delivered: the destination has acknowledged it.", advice: null };
+}
+
+/** Why an event that has not failed is not delivered yet. */
+function pendingOf({ nextAttemptAt, pipeline, waitsFor }: Stood, receiving: Receiving | null): Standing {
+  if (waitsFor === "paused")
+    return { tone: "warn", what: `Waiting: ${pipeline} is paused.`, advice: "It is delivered once that is resumed." };
+  if (waitsFor === "scheduled" && nextAttemptAt !== null)
+    return { tone: "info", what: `Scheduled: not delivered before ${timeText(nextAttemptAt)}.`, advice: null };
+  const [circuit] = receiving?.circuits ?? [];
+  if (receiving !== null && circuit !== undefined) {
+    const place = circuit.topic === null ? "" : `topic ${circuit.topic} of `;
+    const advice = "Check the destination. The relay probes it, and delivers what waits as soon as it accepts events.";
+    const what = `Waiting: ${place}${receiving.destination} accepts no events.`;
+    return { tone: "warn", what, advice, reason: circuit.reason };
+  }
+  if (receiving?.answers?.slow == null)
+    return { tone: "info", what: "Written and waiting for delivery.", advice: null };
+  const what = `Waiting: ${receiving.destination} is slow.`;
+  return { tone: "warn", what, advice: "Check the destination, or pause or limit it." };
 }
 
 function waitingText(followers: ShownEvent["followers"]): string {

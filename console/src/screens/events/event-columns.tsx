@@ -47,7 +47,8 @@ export function eventColumns(isOneSource: boolean): readonly Column<EventRow>[] 
   return [TYPE, STATE, KEY, ID, ...(isOneSource ? [] : [SOURCE]), WRITTEN, WHY];
 }
 
-function Why({ row: { attempts, nextAttemptAt, parkedBehind, reason, source, state } }: { readonly row: EventRow }) {
+function Why({ row }: { readonly row: EventRow }) {
+  const { attempts, nextAttemptAt, parkedBehind, pipeline, reason, source, state, waitsFor } = row;
   if (state === "parked" && parkedBehind !== null) {
     return (
       <span class="cut">
@@ -58,6 +59,14 @@ function Why({ row: { attempts, nextAttemptAt, parkedBehind, reason, source, sta
       </span>
     );
   }
+  if (state === "unrouted") return <span class="cut">no route matches it</span>;
+  if (waitsFor === "paused") return <span class="cut">{pipeline} is paused</span>;
+  if (waitsFor === "scheduled")
+    return (
+      <span class="cut">
+        scheduled <Due at={nextAttemptAt} />
+      </span>
+    );
   if (reason === null || state === "delivered") return null;
   return (
     <span class="cut" title={visibleText(reason, TITLE_CHARS)}>

@@ -17,6 +17,8 @@ function row(id: string, more: Partial<EventRow> = {}): EventRow {
     reason: null,
     nextAttemptAt: null,
     parkedBehind: null,
+    pipeline: null,
+    waitsFor: null,
     ...more,
   };
 }

@@ -1,22 +1,32 @@
-import { Badge } from "../../kit/badge.tsx";
+import { StateBadge } from "../../kit/badge.tsx";
 import { Count, Span } from "../../kit/figures.tsx";
-import type { Status } from "../../kit/types.ts";
+import { quotedValue } from "../../kit/filter/filter-text.ts";
+import type { Finding, Status } from "../../kit/types.ts";
+import { eventsHref } from "../links.ts";
+import { FindingList } from "./findings.tsx";
+
+interface UnroutedProps {
+  readonly it: Status["unrouted"][number];
+  readonly findings: readonly Finding[];
+}
 
 /** Events that no route matches: no relay delivers them until a route is added. */
-export function UnroutedRow({ it }: { readonly it: Status["unrouted"][number] }) {
+export function UnroutedRow({ it, findings }: UnroutedProps) {
   return (
     <li class="card pipeline">
       <div class="pipeline-head">
         <h2>{it.source}</h2>
-        <Badge tone="bad">unrouted</Badge>
+        <StateBadge state="unrouted" />
       </div>
-      <div class="pipeline-body">
+      <div class="pipeline-body no-lanes">
         <p class="aside">No route matches these events. They wait until you add a route or delete the rows.</p>
         <dl class="figures">
           <div>
             <dt>unrouted</dt>
             <dd>
-              <Count value={it.events} isEstimate={it.isEstimate} />
+              <a href={eventsHref(`state:unrouted source:${quotedValue(it.source)}`)}>
+                <Count value={it.events} isEstimate={it.isEstimate} />
+              </a>
             </dd>
           </div>
           <div>
@@ -27,6 +37,7 @@ export function UnroutedRow({ it }: { readonly it: Status["unrouted"][number] })
           </div>
         </dl>
       </div>
+      <FindingList label={`Findings about unrouted events of ${it.source}`} findings={findings} />
     </li>
   );
 }
