@@ -1,4 +1,5 @@
 import type { BenchServers } from "./bench-servers.ts";
+import { type CpuTimes, countCpu } from "./cpu-time.ts";
 import type { ScenarioOptions } from "./figure.ts";
 import { type Arrivals, countArrivals, inspectTopic, requireEachOnce } from "./kafka-consumer.ts";
 import type { KafkaTarget, RelayRun } from "./relay-order.ts";
@@ -10,6 +11,7 @@ interface LogDelivered {
   readonly ms: number;
   readonly warmPerS: number;
   readonly rssMb: number;
+  readonly cpu: CpuTimes;
 }
 
 type Way = Pick<KafkaTarget, "delivery" | "transactionSize"> & Pick<RelayRun, "kind" | "wal">;
@@ -25,8 +27,10 @@ export async function deliverLog(
   using consumer = countArrivals(brokers, topic.name, rows);
   const target = { brokers, topic: topic.name, service: topic.name, delivery };
   const kafka = transactionSize === undefined ? target : { ...target, transactionSize };
+  const usedCpu = countCpu(stage.postgres, stage.kafka);
   const result = await runRelay(stage.postgres, { ...source, until: "drained", kafka });
   const arrivals = await consumer.all;
+  const cpu = usedCpu(result);
   const content = await inspectTopic(brokers, topic.name, "event-id");
   requireEachOnce(content, rows);
   if (content.transactionEnds > 0 !== (delivery === "exactly-once")) {
@@ -36,6 +40,7 @@ export async function deliverLog(
     ms: arrivals.reachedMs(1) - result.startedAtMs,
     warmPerS: warmPerS(arrivals, rows),
     rssMb: result.rssMb,
+    cpu,
   };
 }
 

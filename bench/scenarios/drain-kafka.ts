@@ -1,4 +1,5 @@
 import { type BenchServers, startBenchServers } from "../bench-servers.ts";
+import { type CpuTimes, countCpu, cpuFigures } from "../cpu-time.ts";
 import { atLeast, atMost, type Figure, measured, type Scenario, type ScenarioOptions } from "../figure.ts";
 import { countArrivals, inspectTopic, requireEachOnce } from "../kafka-consumer.ts";
 import { measureParts } from "../measure-parts.ts";
@@ -23,6 +24,7 @@ type Stage = ScenarioOptions & Pick<BenchServers, "postgres" | "kafka" | "freshT
 export interface Delivered {
   readonly ms: number;
   readonly rssMb: number;
+  readonly cpu: CpuTimes;
 }
 
 /** How fast the relay carries a flag table into Kafka, against what each end can do by itself in the same run. */
@@ -86,8 +88,13 @@ function figuresOf(
       const name = `${exactlyOnce(size)} / plain`;
       return size === 5_000 ? atLeast(name, percent, "%", 80) : measured(name, percent, "%");
     }),
+    ...[...relay].flatMap(([name, results]) => cpuFigures(name, leastCpu(results), rows)),
     atMost("peak RSS", rssMb, "MB", 256),
   ];
+}
+
+function leastCpu(results: readonly Delivered[]): CpuTimes {
+  return results.map(({ cpu }) => cpu).reduce((least, cpu) => (cpu.relayMs < least.relayMs ? cpu : least));
 }
 
 function exactlyOnce(transactionSize: number): string {
@@ -132,8 +139,10 @@ export async function deliver(
   using consumer = countArrivals(brokers, topic.name, fill.rows);
   const kafka = { ...way, brokers, topic: topic.name, service: topic.name };
   const watched = telemetry === undefined ? {} : { telemetry };
+  const usedCpu = countCpu(stage.postgres, stage.kafka);
   const result = await runRelay(stage.postgres, { kind: "flag", until: "drained", kafka, ...watched });
   const ms = (await consumer.all).reachedMs(1) - result.startedAtMs;
+  const cpu = usedCpu(result);
   const content = await inspectTopic(brokers, topic.name, "event-id");
   requireEachOnce(content, fill.rows);
   if (content.transactionEnds > 0 !== (way.delivery === "exactly-once")) {
@@ -141,5 +150,5 @@ export async function deliver(
       `${content.transactionEnds} ends of transactions, delivery ${way.delivery}: no figure can be given`,
     );
   }
-  return { ms, rssMb: result.rssMb };
+  return { ms, rssMb: result.rssMb, cpu };
 }

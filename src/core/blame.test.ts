@@ -1,12 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BlameTracker } from "./blame.ts";
+import type { Message } from "./event.ts";
 
 const bad = { pipeline: "p", id: "bad" };
 const other = (number: number) => ({ pipeline: "p", id: `e${number}` });
 
+function messageOf(id: string, topic: string): Message {
+  const [headers, payload] = [{}, Buffer.alloc(0)];
+  const event = { id, type: "t", key: null, payload, headers, correlationId: null, createdAt: null };
+  return { event, topic, key: null, headers, payload };
+}
+
 function deliver(book: BlameTracker, count: number, topic = "t"): void {
-  for (let i = 0; i < count; i += 1) book.delivered(other(i), topic);
+  const messages = Array.from({ length: count }, (_, i) => messageOf(other(i).id, topic));
+  book.delivered("p", messages);
 }
 
 test("H1 an event that fails with the destination while others are delivered is a suspect, then fails as an event", () => {
@@ -63,7 +71,7 @@ test("H1 a delivered event is no suspect any more, and the same id of another pi
   book.failed(bad, null);
   deliver(book, 2);
   assert.equal(book.failed({ ...bad, pipeline: "q" }, null), "everyone");
-  book.delivered(bad, "t");
+  book.delivered(bad.pipeline, [messageOf(bad.id, "t")]);
   assert.deepEqual([book.hasFailed(bad), book.failed(bad, null)], [false, "everyone"]);
 });
 

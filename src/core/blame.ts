@@ -1,3 +1,5 @@
+import type { Message } from "./event.ts";
+
 /**
  * What a failure that names the topic or the destination is attributed to. `everyone`: the topic or the destination,
  * because nothing shows that it works; the circuit opens. `suspect`: undecided, because others were delivered while
@@ -51,13 +53,15 @@ export class BlameTracker {
   readonly #topics = new Map<string, Traffic>();
   readonly #suspicions = new Map<string, Suspicion>();
 
-  /** The event was delivered: it is no suspect, and its topic works. */
-  delivered(event: Suspect, topic: string): void {
-    this.#destination.delivered += 1;
+  /** The messages were delivered: their events are no suspects, and their topics work. */
+  delivered(pipeline: string, messages: readonly Message[]): void {
+    this.#destination.delivered += messages.length;
     if (this.#suspicions.size === 0) return;
-    this.#suspicions.delete(nameOf(event));
-    const traffic = this.#topics.get(topic);
-    if (traffic !== undefined) traffic.delivered += 1;
+    for (const { event, topic } of messages) {
+      this.#suspicions.delete(nameOf({ pipeline, id: event.id }));
+      const traffic = this.#topics.get(topic);
+      if (traffic !== undefined) traffic.delivered += 1;
+    }
   }
 
   /** The event failed, and the failure names the topic or (null) the destination. */
@@ -79,6 +83,11 @@ export class BlameTracker {
   /** How often the event failed in a row while others were delivered. */
   unsharedFailures(event: Suspect): number {
     return this.#suspicions.size === 0 ? 0 : (this.#suspicions.get(nameOf(event))?.unshared ?? 0);
+  }
+
+  /** True when no event is a suspect. */
+  get suspectsNone(): boolean {
+    return this.#suspicions.size === 0;
   }
 
   /** True when the event's last attempt failed in such a way: other events make better probes. */

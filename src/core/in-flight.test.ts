@@ -1,14 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { InFlightSet } from "./in-flight.ts";
+import { type Claim, InFlightSet } from "./in-flight.ts";
+
+const LANE = {};
+
+function claim(id: string, run: number, key: string | null = "key"): Claim {
+  return { run, owner: LANE, event: { id, key } };
+}
 
 test("an id that an earlier run claimed is excluded while it is in flight and until the open run ends", () => {
   const set = new InFlightSet();
-  set.add("a", 1);
+  const a = claim("a", 1);
+  set.add(a);
   set.beginRun(2);
   assert.equal(set.has("a"), true);
-  set.remove("a", "key");
+  set.remove(a);
   assert.equal(set.excludes("a"), true);
   assert.equal(set.has("a"), false, "it is no longer in flight");
   set.endRun();
@@ -18,20 +25,23 @@ test("an id that an earlier run claimed is excluded while it is in flight and un
 test("an id that the open run claimed itself is forgotten at its settle", () => {
   const set = new InFlightSet();
   set.beginRun(1);
-  set.add("a", 1);
+  const a = claim("a", 1);
+  set.add(a);
   assert.equal(set.excludes("a"), true);
-  set.remove("a", "key");
+  set.remove(a);
   assert.equal(set.excludes("a"), false);
   assert.equal(set.size, 0);
 });
 
 test("A3 an excluded id is reused when its event has another key, in flight or until the open run ends", () => {
   const set = new InFlightSet();
-  set.add("a", 1);
+  const a = claim("a", 1, "before");
+  set.add(a);
   set.beginRun(2);
-  const isReused = (key: string) => set.isReused("a", key, () => "before");
+  const isReused = (key: string, lane = LANE) => set.isReused("a", key, lane);
   assert.deepEqual([isReused("before"), isReused("after")], [false, true]);
-  set.remove("a", "before");
+  assert.equal(isReused("before", {}), true, "another lane has it in flight");
+  set.remove(a);
   assert.deepEqual([isReused("before"), isReused("after")], [false, true]);
 });
 
@@ -65,14 +75,15 @@ function apply(model: Model, set: InFlightSet, it: Step): void {
     set.endRun();
   } else if (it.kind === "settle") {
     model.inFlight.delete(it.id);
-    set.remove(it.id, null);
+    const claimed = set.get(it.id);
+    if (claimed !== undefined) set.remove(claimed);
   } else if ((it.kind === "claim" || it.kind === "head") && !set.excludes(it.id)) {
     // Heads are read by id, not by a run.
     const run = it.kind === "claim" ? model.openRun : 0;
     if (run === null) return;
     model.inFlight.set(it.id, run);
     if (model.openRun !== null) model.seenSinceBegin.set(it.id, run);
-    set.add(it.id, run);
+    set.add(claim(it.id, run));
   }
 }
 

@@ -65,11 +65,20 @@ export async function transaction<T>(
  * rolled back; only a lost connection leaves the outcome open.
  */
 export async function statement(pool: Pool, settings: TransactionSettings, text: string): Promise<readonly Row[]> {
+  return (await statements(pool, settings, [text]))[0] ?? [];
+}
+
+/** The same for several statements, none of which depends on the rows of another. Returns the rows of each. */
+export async function statements(
+  pool: Pool,
+  settings: TransactionSettings,
+  texts: readonly string[],
+): Promise<readonly (readonly Row[])[]> {
   const held = await acquire(pool, settings);
   try {
-    const results = await held.session.script(`${beginScript(settings)};${text};commit`);
+    const results = await held.session.script(`${[beginScript(settings), ...texts].join(";")};commit`);
     held.release();
-    return results.at(-2) ?? [];
+    return results.slice(-1 - texts.length, -1);
   } catch (error) {
     await held.abandon();
     throw translateError(error, settings.context);

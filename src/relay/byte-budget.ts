@@ -7,12 +7,9 @@ export class ByteBudget {
     this.#pipelines = Math.max(1, pipelines);
   }
 
+  /** Negative for events that are not claimed any more. */
   add(bytes: number): void {
     this.#used += bytes;
-  }
-
-  remove(bytes: number): void {
-    this.#used -= bytes;
   }
 
   /**

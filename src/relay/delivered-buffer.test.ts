@@ -4,7 +4,7 @@ import { DeliveredBuffer } from "./delivered-buffer.ts";
 
 test("without a ledger each settle makes a batch of the events that it takes", () => {
   const pile = new DeliveredBuffer();
-  for (const id of ["1", "2", "3"]) pile.add(id);
+  pile.add(["1", "2", "3"]);
   assert.deepEqual(pile.take(2, 5n), { batch: 6n, delivered: ["1", "2"], ledger: "none" });
   assert.deepEqual(pile.take(2, 6n), { batch: 7n, delivered: ["3"], ledger: "none" });
   assert.deepEqual(pile.take(2, 7n), { batch: 7n, delivered: [], ledger: "none" });
@@ -17,7 +17,7 @@ test("A2 with a ledger only whole batches are settled, joined while they fit", (
     [9n, ["3"]],
     [10n, ["4", "5", "6"]],
   ] as const) {
-    for (const id of ids) pile.add(id);
+    pile.add(ids);
     pile.endBatch(batch, "batch");
   }
   assert.deepEqual(pile.take(3, 7n), { batch: 9n, delivered: ["1", "2", "3"], ledger: "batch" });
@@ -27,9 +27,9 @@ test("A2 with a ledger only whole batches are settled, joined while they fit", (
 
 test("A2 a healed batch is not joined with a batch of this owner", () => {
   const pile = new DeliveredBuffer();
-  pile.add("1");
+  pile.add(["1"]);
   pile.endBatch(1n, "heal");
-  pile.add("2");
+  pile.add(["2"]);
   pile.endBatch(2n, "batch");
   assert.deepEqual(pile.take(10, 0n), { batch: 1n, delivered: ["1"], ledger: "heal" });
   assert.deepEqual(pile.take(10, 1n), { batch: 2n, delivered: ["2"], ledger: "batch" });

@@ -21,8 +21,8 @@ export class DeliveredBuffer {
     return this.#ids.length === 0 && this.#ends.length === 0;
   }
 
-  add(id: string): void {
-    this.#ids.push(id);
+  add(ids: readonly string[]): void {
+    for (const id of ids) this.#ids.push(id);
   }
 
   /** The events added since the last call are the batch with this number. */

@@ -8,6 +8,7 @@ import type { Limits } from "../core/limits.ts";
 import { rotated } from "../core/rotated.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { TechnicalEvents } from "../ports/technical-events.ts";
+import type { Entry } from "./lane-queue.ts";
 import { RateGate } from "./rate-gate.ts";
 import { TopicCircuits } from "./topic-circuits.ts";
 
@@ -34,6 +35,8 @@ interface FailureOptions {
   /** The thrown error, if any. */
   readonly error?: unknown;
 }
+
+const ALL: Admission = { admits: "all" };
 
 /** A publisher with its circuits, brake and rate limit. All lanes of all pipelines to the same destination share it. */
 export class Destination {
@@ -123,7 +126,7 @@ export class Destination {
   }
 
   topicAdmission(topic: string): Admission {
-    return this.#topics.admission(topic, this.#now());
+    return this.#topics.any ? this.#topics.admission(topic, this.#now()) : ALL;
   }
 
   beginTopicProbe(topic: string): void {
@@ -155,12 +158,15 @@ export class Destination {
     return admission?.admits === "none" ? admission.waitMs : 0;
   }
 
-  /** The event was delivered: the topic works and, if this was the probe, the destination is back. */
-  delivered(event: Suspect, topic: string, probe: boolean): void {
+  /** The events were delivered: their topics work and, if this was the probe, the destination is back. */
+  delivered(pipeline: string, entries: readonly Entry[], probe: boolean): void {
     this.#lastAnswerMs = this.#now();
     this.#brake.succeeded();
-    this.#blame.delivered(event, topic);
-    this.#closeTopic(topic);
+    this.#blame.delivered(
+      pipeline,
+      entries.map(({ message }) => message!),
+    );
+    if (this.#topics.any) for (const { message } of entries) this.#closeTopic(message!.topic);
     if (this.#circuit.succeed({ probe })) {
       this.#braked = false;
       this.#options.events.emit("CircuitClosed", { destination: this.name, topic: null });
@@ -179,6 +185,11 @@ export class Destination {
   /** How often the event failed in a row while others were delivered. */
   unsharedFailures(event: Suspect): number {
     return this.#blame.unsharedFailures(event);
+  }
+
+  /** True when nothing is known against any event: then `hasFailed` and `shouldIsolate` need not be asked. */
+  get suspectsNone(): boolean {
+    return this.#blame.suspectsNone;
   }
 
   /** True when other events make better probes. */

@@ -1,13 +1,13 @@
 import type { Clock } from "../core/clock.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
-import { type Failed, type Outcome, retry } from "../core/outcome.ts";
-import type { Report } from "../ports/publisher.ts";
+import { type Failed, retry } from "../core/outcome.ts";
 import type { PipelineContext } from "./context.ts";
 import { noAnswerWithin, PublishClock, TIMED_OUT, withDeadline } from "./deadline.ts";
 import type { Entry, FailedEntry, LaneQueue } from "./lane-queue.ts";
+import { PublishAnswers } from "./publish-answers.ts";
 import type { RateGate } from "./rate-gate.ts";
-import type { Sender } from "./sender.ts";
+import type { Answers, Sender } from "./sender.ts";
 
 /** One publish, as far as it concerns a single event. */
 export interface Attempt {
@@ -20,7 +20,11 @@ export interface Attempt {
 
 /** What the dispatcher asks and reports to its lane. */
 export interface DispatcherListener {
-  delivered(entry: Entry, attempt: Attempt): void;
+  /**
+   * Delivered events of one publish, as many as were reported together. `batch` is the number of the batch that they
+   * are in the destination's ledger; null without a ledger.
+   */
+  delivered(entries: readonly Entry[], attempt: Attempt, batch: bigint | null): void;
   /** All failures of one key's events in a publish, in order. */
   failed(failures: readonly FailedEntry[], attempt: Attempt): void;
   /** The outcome of the publish is unknown and stays so: the lane is void. */
@@ -129,31 +133,28 @@ export class Dispatcher {
       const permission = outcome === null ? this.#listener.beforeSend(entry) : null;
       if (outcome !== null) {
         unsent += 1;
-        this.#report(entry, outcome, { probe: false, startedMs: null, durationMs: 0 });
+        this.#failed(entry, outcome, { probe: false, startedMs: null, durationMs: 0 });
       } else if (permission === null || (await permission)) sent.push(entry);
     }
     const attempt = attemptFrom(startedMs, probe, this.#context.clock);
-    const isOpen = new Uint8Array(sent.length).fill(1);
-    let measured: PublishClock | null = null;
-    const report: Report = (index, outcome) => {
-      if (isOpen[index] !== 1 || this.#abandoned) return;
-      isOpen[index] = 0;
-      measured?.answered(outcome);
-      this.#report(sent[index]!, outcome, attempt);
-    };
     // While the lane awaited its permissions, the lease may have ended or the lane may have been given up.
     const wasUnsent = !this.#listener.maySend();
-    if (wasUnsent) for (const index of sent.keys()) report(index, { kind: "skipped" });
+    const measured = wasUnsent ? null : this.#measure(sent);
+    const answers = new PublishAnswers(sent, measured, {
+      isOver: () => this.#abandoned,
+      delivered: (some, batch) => this.#delivered(some, attempt, batch),
+      failed: (entry, outcome) => this.#failed(entry, outcome, attempt),
+    });
+    if (wasUnsent) for (const index of sent.keys()) answers.report(index, { kind: "skipped" });
     else this.#listener.sending(sent);
-    if (!wasUnsent) measured = this.#measure(sent);
-    const error = wasUnsent ? null : await this.#send(sent, report, controller, measured);
+    const error = wasUnsent ? null : await this.#send(sent, answers, controller, measured);
     // A probe that never reached the destination proves nothing about it; without a cancel the circuit would wait for
     // ever.
     if (probe && (this.#abandoned || wasUnsent || unsent === entries.length)) {
       this.#context.destination.cancelProbe();
     }
-    for (const [index, entry] of sent.entries()) {
-      if (isOpen[index] === 1) report(index, this.#withoutAnswer(entry, error, startedMs));
+    for (const [index, entry] of answers.unanswered()) {
+      answers.report(index, this.#withoutAnswer(entry, error, startedMs));
     }
   }
 
@@ -168,14 +169,14 @@ export class Dispatcher {
   /** Null when the publisher returned; otherwise the reason why the remaining events have no answer. */
   async #send(
     entries: readonly Entry[],
-    report: Report,
+    answers: Answers,
     controller: AbortController,
     measured: PublishClock | null,
   ): Promise<unknown> {
     if (entries.length === 0 || this.#abandoned) return null;
     const { clock, destination, timing } = this.#context;
     const publish = (signal: AbortSignal) =>
-      this.#sender.publish(entries.map(messageOf), report, signal, measured?.requests);
+      this.#sender.publish(entries.map(messageOf), answers, signal, measured?.requests);
     try {
       if (this.#sender.keepsTime) await publish(controller.signal);
       else await withDeadline(clock, timing.publishTimeoutMs, controller.signal, publish, this.#stuckGuard);
@@ -211,9 +212,15 @@ export class Dispatcher {
     return isFirst ? { kind: "skipped" } : retry(reason, { error });
   }
 
-  #report(entry: Entry, outcome: Outcome, attempt: Attempt): void {
-    const failures = outcome.kind === "delivered" ? this.#queue.delivered(entry) : this.#queue.failed(entry, outcome);
-    if (outcome.kind === "delivered") this.#listener.delivered(entry, attempt);
+  /** Several events at once, because for most of them nothing is left to decide. */
+  #delivered(entries: readonly Entry[], attempt: Attempt, batch: bigint | null): void {
+    const failures = entries.map((entry) => this.#queue.delivered(entry)).filter(({ length }) => length > 0);
+    this.#listener.delivered(entries, attempt, batch);
+    for (const ofKey of failures) this.#listener.failed(ofKey, attempt);
+  }
+
+  #failed(entry: Entry, outcome: Failed, attempt: Attempt): void {
+    const failures = this.#queue.failed(entry, outcome);
     if (failures.length > 0) this.#listener.failed(failures, attempt);
   }
 

@@ -7,11 +7,14 @@ import type { UnansweredSends } from "./unanswered-sends.ts";
 
 type History = Pick<Entry, "hasFailed" | "isIsolated" | "unansweredSends" | "unansweredSinceMs">;
 
+const NONE: History = { hasFailed: false, isIsolated: false, unansweredSends: 0, unansweredSinceMs: null };
+
 /**
  * What this process knows of an event from earlier attempts, including attempts before the lane was last taken over.
  */
 export function historyOf(context: PipelineContext, id: string, holds: LaneHolds, sends: UnansweredSends): History {
   const { destination, name: pipeline } = context;
+  if (destination.suspectsNone && sends.isEmpty && holds.size === 0) return NONE;
   const unanswered = sends.ofEvent(id);
   return {
     hasFailed: destination.hasFailed({ pipeline, id }),

@@ -1,8 +1,7 @@
 import { backoffMs } from "../core/backoff.ts";
 import { isRelayError, RelayError, reasonOf } from "../core/errors.ts";
 import type { Message } from "../core/event.ts";
-import { delivered, skipped } from "../core/outcome.ts";
-import type { Report } from "../ports/publisher.ts";
+import { skipped } from "../core/outcome.ts";
 import type { Takeover } from "../ports/queue-store.ts";
 import type { CommittedBatch, LaneTransactions, Transactions } from "../ports/transactions.ts";
 import type { PipelineContext } from "./context.ts";
@@ -10,7 +9,7 @@ import { noAnswerWithin, TIMED_OUT, withDeadline } from "./deadline.ts";
 import { isUnchanged, laneMoved } from "./lane-check.ts";
 import { unsettledBatches } from "./ledger-check.ts";
 import { eventsOfMarks, markOf } from "./ledger-marks.ts";
-import type { Sender } from "./sender.ts";
+import type { Answers, Sender } from "./sender.ts";
 
 /** A fence may take several times as long as a publish: the broker first ends the transactions of the former owner. */
 const FENCE_PUBLISHES = 4;
@@ -32,8 +31,6 @@ export interface ExactlyOnceHost {
    * when the settle is durable or the lane is lost.
    */
   heal(batches: readonly CommittedBatch[], reusedIds: number): Promise<void>;
-  /** The events reported as delivered since the last call are the batch with this number. */
-  endBatch(batch: bigint): void;
   /** False when the lease or the lane is gone. */
   maySend(): boolean;
   /** A transaction with these messages got no answer. */
@@ -120,7 +117,7 @@ export class ExactlyOnce implements Sender {
    * of their own, because a slow destination has to answer each of them; one timeout for all would void the lane, and
    * the next owner would run into it again.
    */
-  async publish(messages: readonly Message[], report: Report, signal: AbortSignal): Promise<void> {
+  async publish(messages: readonly Message[], { report, committed }: Answers, signal: AbortSignal): Promise<void> {
     this.#isBusy = true;
     const startedMs = this.#now();
     let isSending = false;
@@ -138,8 +135,7 @@ export class ExactlyOnce implements Sender {
         await this.#inTime(signal, (inTime) => session.commit(inTime));
         this.#last = note.batch;
         this.#inLedger = note.batch;
-        for (const index of messages.keys()) report(index, delivered);
-        this.#host.endBatch(note.batch);
+        committed(note.batch);
         return;
       }
       await this.#inTime(signal, (inTime) => session.abort(inTime));

@@ -23,14 +23,19 @@ export class IntentReports {
     this.#context = context;
   }
 
-  /** The event was delivered. */
-  relayed(entry: Entry, attempt: Attempt, number: number): void {
+  /** The events were delivered; `numberOf` counts the attempts of each. */
+  relayed(entries: readonly Entry[], attempt: Attempt, numberOf: (entry: Entry) => number): void {
     const { events, recorder } = this.#context;
-    if (recorder?.takesDelivered(attempt.startedMs ?? 0)) {
-      recorder.record({ ...this.#sent(entry, attempt, number), outcome: "delivered", reason: null, errorType: null });
+    const isWanted = events.wants("IntentRelayed");
+    if (recorder === undefined && !isWanted) return;
+    for (const entry of entries) {
+      const number = numberOf(entry);
+      if (recorder?.takesDelivered(attempt.startedMs ?? 0)) {
+        recorder.record({ ...this.#sent(entry, attempt, number), outcome: "delivered", reason: null, errorType: null });
+      }
+      if (!isWanted) continue;
+      events.emit("IntentRelayed", { ...this.#about(entry), durationMs: attempt.durationMs, attempt: number });
     }
-    if (!events.wants("IntentRelayed")) return;
-    events.emit("IntentRelayed", { ...this.#about(entry), durationMs: attempt.durationMs, attempt: number });
   }
 
   /** The event failed. */

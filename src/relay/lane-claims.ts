@@ -2,24 +2,27 @@ import type { InFlightSet } from "../core/in-flight.ts";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { Entry } from "./lane-queue.ts";
 
-/** The events that a lane has claimed, from the claim until their outcome is durable. */
+/**
+ * The events that a lane has claimed, from the claim until their outcome is durable. They are kept in the pipeline's
+ * in-flight set alone: one entry per event.
+ */
 export class LaneClaims {
-  readonly #entries = new Map<string, Entry>();
   readonly #sent = new Set<string>();
   readonly #budget: ByteBudget;
-  readonly #inFlight: InFlightSet;
+  readonly #inFlight: InFlightSet<Entry>;
   readonly #onFinish: (entry: Entry) => void;
+  #size = 0;
   #bytes = 0;
   #headBytes = 0;
 
-  constructor(budget: ByteBudget, inFlight: InFlightSet, onFinish: (entry: Entry) => void) {
+  constructor(budget: ByteBudget, inFlight: InFlightSet<Entry>, onFinish: (entry: Entry) => void) {
     this.#budget = budget;
     this.#inFlight = inFlight;
     this.#onFinish = onFinish;
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#size;
   }
 
   get bytes(): number {
@@ -32,24 +35,26 @@ export class LaneClaims {
   }
 
   get(id: string): Entry | undefined {
-    return this.#entries.get(id);
+    const entry = this.#inFlight.get(id);
+    return entry?.owner === this ? entry : undefined;
   }
 
   /** When the event was written; undefined when the lane has no claim on it. */
-  readonly createdAtOf = (id: string): string | null | undefined => this.#entries.get(id)?.event.createdAt;
+  readonly createdAtOf = (id: string): string | null | undefined => this.get(id)?.event.createdAt;
 
   ids(): string[] {
-    return [...this.#entries.keys()];
+    const ids: string[] = [];
+    for (const { event, owner } of this.#inFlight.claims()) if (owner === this) ids.push(event.id);
+    return ids;
   }
 
-  /** The event was claimed by this run. */
-  add(entry: Entry, run: number): void {
-    const { id } = entry.event;
-    this.#entries.set(id, entry);
-    this.#bytes += entry.bytes;
-    if (entry.isHead) this.#headBytes += entry.bytes;
-    this.#budget.add(entry.bytes);
-    this.#inFlight.add(id, run);
+  /** The lane claims the event, whose entry names these claims as its owner. */
+  add(entry: Entry): void {
+    // A held event can be read again by its id while it is in flight.
+    const before = entry.isHead ? this.get(entry.event.id) : undefined;
+    if (before !== undefined) this.#count(before, -1);
+    this.#inFlight.add(entry);
+    this.#count(entry, 1);
   }
 
   /** Ids of the claimed events that were sent, or are about to be. */
@@ -58,23 +63,27 @@ export class LaneClaims {
   }
 
   sent(id: string): void {
-    if (this.#entries.has(id)) this.#sent.add(id);
+    if (this.get(id) !== undefined) this.#sent.add(id);
   }
 
   /** The event's outcome is durable, or the claim was given back. */
   finish(id: string): void {
-    const entry = this.#entries.get(id);
+    const entry = this.get(id);
     if (entry === undefined) return;
-    this.#entries.delete(id);
-    this.#sent.delete(id);
-    this.#bytes -= entry.bytes;
-    if (entry.isHead) this.#headBytes -= entry.bytes;
-    this.#budget.remove(entry.bytes);
-    this.#inFlight.remove(id, entry.event.key);
+    this.#inFlight.remove(entry);
+    if (this.#sent.size > 0) this.#sent.delete(id);
+    this.#count(entry, -1);
     this.#onFinish(entry);
   }
 
   finishAll(): void {
     for (const id of this.ids()) this.finish(id);
+  }
+
+  #count({ bytes, isHead }: Entry, sign: 1 | -1): void {
+    this.#size += sign;
+    this.#bytes += sign * bytes;
+    if (isHead) this.#headBytes += sign * bytes;
+    this.#budget.add(sign * bytes);
   }
 }

@@ -1,11 +1,12 @@
 import type { InFlightSet } from "../core/in-flight.ts";
 import type { Lane } from "./lane.ts";
+import type { Entry } from "./lane-queue.ts";
 import type { RateGate } from "./rate-gate.ts";
 import type { UnansweredSends } from "./unanswered-sends.ts";
 
 /** What a lane needs of the session that it belongs to. */
 export interface LaneHost {
-  readonly inFlight: InFlightSet;
+  readonly inFlight: InFlightSet<Entry>;
   /** The open run must not offer a later event of this key: an earlier one went back to the source. */
   passOver(key: string | null): void;
 

@@ -18,12 +18,16 @@ function entry(key: string | null, fault: string | null = null): Entry {
     faultError: null,
     isHead: false,
     claimedMs: 0,
+    run: 1,
+    owner: {},
     topicProbe: false,
     unansweredSends: 0,
     unansweredSinceMs: null,
     isIsolated: false,
     hasFailed: false,
     line: null,
+    place: 0,
+    behind: null,
   };
 }
 

@@ -12,8 +12,11 @@ export interface Entry {
   readonly fault: string | null;
   /** What the translation threw, if anything. */
   readonly faultError: unknown;
-  /** When its row was read. */
+  /** When its row was read, and by which run. */
   readonly claimedMs: number;
+  readonly run: number;
+  /** The claims of its lane. */
+  readonly owner: object;
   /** True for a held event that is retried; the later events of its key wait in the source. */
   readonly isHead: boolean;
   /** True when the event is the probe of its topic's circuit. */
@@ -26,31 +29,36 @@ export interface Entry {
   isIsolated: boolean;
   /** True after a failure that named the topic or the destination: other events make better probes. */
   hasFailed: boolean;
-  /** Used by the queue: the event's line while it is in a publish. */
+  /** Used by the queue: the event's line while it is in a publish, and its place among those sent with it. */
   line: Line | null;
+  place: number;
+  /** Used by the queue: the next waiting event of its line. */
+  behind: Entry | null;
 }
 
 type Made = Pick<Entry, "message" | "fault" | "faultError">;
-type How = Omit<Entry, "event" | "bytes" | "line" | keyof Made>;
+type How = Omit<Entry, "event" | "bytes" | "line" | "place" | "behind" | keyof Made>;
 
 /** Creates an entry. One object literal instead of spreads, because this runs for every event. */
 export function entryOf(event: ClaimedEvent, made: Made, how: How): Entry {
-  const { fault, faultError, message } = made;
-  const { claimedMs, hasFailed, isIsolated, isHead, unansweredSends, unansweredSinceMs, topicProbe } = how;
   return {
     event,
     bytes: eventBytes(event),
-    message,
-    fault,
-    faultError,
-    claimedMs,
-    isHead,
-    topicProbe,
-    unansweredSends,
-    unansweredSinceMs,
-    isIsolated,
-    hasFailed,
+    message: made.message,
+    fault: made.fault,
+    faultError: made.faultError,
+    claimedMs: how.claimedMs,
+    run: how.run,
+    owner: how.owner,
+    isHead: how.isHead,
+    topicProbe: how.topicProbe,
+    unansweredSends: how.unansweredSends,
+    unansweredSinceMs: how.unansweredSinceMs,
+    isIsolated: how.isIsolated,
+    hasFailed: how.hasFailed,
     line: null,
+    place: 0,
+    behind: null,
   };
 }
 
@@ -60,14 +68,19 @@ export interface FailedEntry {
   readonly outcome: Failed;
 }
 
-/** The queued events of one key, in order. A line is in one publish at a time. */
+/**
+ * The queued events of one key, in order. A line is in one publish at a time. The waiting events are linked: most lines
+ * have only one, and an array for each would cost more than the event itself.
+ */
 interface Line {
   readonly key: string | null;
-  waiting: Entry[];
-  /** Taken for a publish and not yet answered, in order. */
-  sent: Entry[];
+  first: Entry | null;
+  last: Entry | null;
+  /** The number of waiting events. */
+  waiting: number;
+  /** Taken for a publish and not yet answered. */
   unanswered: number;
-  failed: Map<Entry, Failed> | null;
+  failed: FailedEntry[] | null;
   listed: boolean;
 }
 
@@ -75,6 +88,16 @@ interface Line {
 export interface KeyLimits {
   readonly waiting: number;
   readonly places: number;
+}
+
+/** A key may take half of the lane's places: a slow key with a long backlog must leave room for others. */
+export function keyLimits(waiting: number, placesOfLane: () => number): KeyLimits {
+  return {
+    waiting,
+    get places() {
+      return Math.max(1, Math.floor(placesOfLane() / 2));
+    },
+  };
 }
 
 const NONE: readonly FailedEntry[] = [];
@@ -111,7 +134,7 @@ export class LaneQueue {
   /** Adds an event behind the others of its key. */
   push(entry: Entry): void {
     const line = this.#lineFor(entry.event.key);
-    line.waiting.push(entry);
+    addLast(line, entry);
     this.#waiting += 1;
     if (line.unanswered === 0) this.#list(line);
   }
@@ -129,9 +152,10 @@ export class LaneQueue {
     while (taken.length < max) {
       const line = this.#nextReady();
       if (line === undefined) break;
-      if (!isFit(line.waiting[0]!)) unfit.push(line);
-      else if (line.waiting[0]!.isIsolated) {
-        if (taken.length === 0 && !this.#wasIsolated && line.waiting[0]!.unansweredSends === 0) {
+      const first = line.first!;
+      if (!isFit(first)) unfit.push(line);
+      else if (first.isIsolated) {
+        if (taken.length === 0 && !this.#wasIsolated && first.unansweredSends === 0) {
           isolated.unshift(line);
           break;
         }
@@ -147,10 +171,11 @@ export class LaneQueue {
   }
 
   #send(line: Line, count: number, taken: Entry[]): void {
-    line.sent = line.waiting.splice(0, count);
     line.unanswered = count;
-    for (const entry of line.sent) {
+    for (let place = 0; place < count; place += 1) {
+      const entry = removeFirst(line);
       entry.line = line;
+      entry.place = place;
       taken.push(entry);
     }
   }
@@ -174,7 +199,7 @@ export class LaneQueue {
     const first = entries[0];
     if (first === undefined) return;
     const line = this.#lineFor(first.event.key);
-    line.waiting = [...entries, ...line.waiting];
+    for (const entry of entries.toReversed()) addFirst(line, entry);
     this.#waiting += entries.length;
     this.#list(line);
   }
@@ -187,7 +212,7 @@ export class LaneQueue {
 
   /** Removes the whole line of every matching event, because later events of its key must not overtake it. */
   dropLinesWith(matches: (entry: Entry) => boolean): Entry[] {
-    return this.#allLines().flatMap((line) => (line.waiting.some(matches) ? this.#empty(line) : []));
+    return this.#allLines().flatMap((line) => (waitingOf(line).some(matches) ? this.#empty(line) : []));
   }
 
   /** Removes all waiting events. */
@@ -201,14 +226,13 @@ export class LaneQueue {
     entry.line = null;
     line.unanswered -= 1;
     if (failure !== null) {
-      line.failed ??= new Map();
-      line.failed.set(entry, failure);
+      line.failed ??= [];
+      line.failed.push({ entry, outcome: failure });
     }
     if (line.unanswered > 0) return NONE;
-    const failed = line.failed === null ? NONE : failuresInOrder(line, line.failed);
-    line.sent = [];
+    const failed = line.failed?.sort((left, right) => left.entry.place - right.entry.place) ?? NONE;
     line.failed = null;
-    if (line.waiting.length > 0) this.#list(line);
+    if (line.first !== null) this.#list(line);
     else this.#forget(line);
     return failed;
   }
@@ -218,8 +242,8 @@ export class LaneQueue {
   }
 
   #empty(line: Line): Entry[] {
-    const dropped = line.waiting;
-    line.waiting = [];
+    const dropped = waitingOf(line);
+    while (line.first !== null) removeFirst(line);
     this.#waiting -= dropped.length;
     if (line.unanswered === 0) this.#forget(line);
     return dropped;
@@ -228,7 +252,7 @@ export class LaneQueue {
   #lineFor(key: string | null): Line {
     const known = key === null ? undefined : this.#lines.get(key);
     if (known !== undefined) return known;
-    const line: Line = { key, waiting: [], sent: [], unanswered: 0, failed: null, listed: false };
+    const line: Line = { key, first: null, last: null, waiting: 0, unanswered: 0, failed: null, listed: false };
     if (key !== null) this.#lines.set(key, line);
     return line;
   }
@@ -248,7 +272,7 @@ export class LaneQueue {
       const line = this.#ready[this.#readyFrom++]!;
       line.listed = false;
       this.#compact();
-      if (line.waiting.length > 0 && line.unanswered === 0) return line;
+      if (line.first !== null && line.unanswered === 0) return line;
     }
     return undefined;
   }
@@ -265,10 +289,42 @@ function anyEntry(): boolean {
   return true;
 }
 
+function addLast(line: Line, entry: Entry): void {
+  if (line.last === null) line.first = entry;
+  else line.last.behind = entry;
+  line.last = entry;
+  line.waiting += 1;
+}
+
+function addFirst(line: Line, entry: Entry): void {
+  entry.behind = line.first;
+  line.first = entry;
+  line.last ??= entry;
+  line.waiting += 1;
+}
+
+/** Only for a line with waiting events. */
+function removeFirst(line: Line): Entry {
+  const entry = line.first!;
+  line.first = entry.behind;
+  if (line.first === null) line.last = null;
+  entry.behind = null;
+  line.waiting -= 1;
+  return entry;
+}
+
+function waitingOf(line: Line): Entry[] {
+  const waiting: Entry[] = [];
+  for (let entry = line.first; entry !== null; entry = entry.behind) waiting.push(entry);
+  return waiting;
+}
+
+/** How many events of the line may go into one publish together. */
 function sendable(line: Line, max: number): number {
-  if (line.waiting[0]!.fault !== null) return 1;
+  const first = line.first!;
+  if (first.fault !== null) return 1;
   let count = 1;
-  while (count < max && count < line.waiting.length && canShareBatch(line.waiting[count]!)) count += 1;
+  for (let next = first.behind; count < max && next !== null && canShareBatch(next); next = next.behind) count += 1;
   return count;
 }
 
@@ -276,13 +332,6 @@ function canShareBatch({ fault, isIsolated }: Entry): boolean {
   return fault === null && !isIsolated;
 }
 
-function failuresInOrder(line: Line, failed: ReadonlyMap<Entry, Failed>): FailedEntry[] {
-  return line.sent.flatMap((entry) => {
-    const outcome = failed.get(entry);
-    return outcome === undefined ? [] : [{ entry, outcome }];
-  });
-}
-
 function hasEnough({ unanswered, waiting }: Line, limits: KeyLimits): boolean {
-  return waiting.length >= limits.waiting || waiting.length + unanswered >= limits.places;
+  return waiting >= limits.waiting || waiting + unanswered >= limits.places;
 }

@@ -14,7 +14,7 @@ import { LaneClaims } from "./lane-claims.ts";
 import { LaneFailures } from "./lane-failures.ts";
 import { LaneHolds } from "./lane-holds.ts";
 import type { LaneHost } from "./lane-host.ts";
-import { type Entry, entryOf, type FailedEntry, type KeyLimits, LaneQueue } from "./lane-queue.ts";
+import { type Entry, entryOf, type FailedEntry, type KeyLimits, keyLimits, LaneQueue } from "./lane-queue.ts";
 import type { RateGate } from "./rate-gate.ts";
 import { plainSender } from "./sender.ts";
 import { Settler, type SettlerListener } from "./settler.ts";
@@ -48,6 +48,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   readonly #brake: LaneBrake;
   readonly #takenHolds: readonly Hold[];
   readonly #over = new AbortController();
+  readonly #keyLimits: KeyLimits;
   #open = false;
   #isLeaving = false;
   #openedAtMs = 0;
@@ -74,6 +75,7 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     const rest = { queue: this.#queue, reports: this.#reports, settler: this.#settler, handBack };
     this.#failures = new LaneFailures({ context, holds, ...rest });
     holds.replace(takeover.holds, this.#now(), () => false);
+    this.#keyLimits = keyLimits(context.limits.keyQueueMax, () => this.#claimMax);
     this.#unmarked = new UnmarkedRows(context, this.grant.lane, holds, host);
   }
 
@@ -270,13 +272,17 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     return sinceMs === null ? null : outcomeOfUnanswered(this.#context.destination, sinceMs);
   }
 
-  delivered(entry: Entry, attempt: Attempt): void {
-    const { destination, name: pipeline } = this.#context;
-    const { id } = entry.event;
-    destination.delivered({ pipeline, id }, entry.message!.topic, attempt.probe);
-    this.#host.unanswered.endOfEvent(id);
-    this.#reports.relayed(entry, attempt, this.#failures.attemptsOf(entry) + 1);
-    this.#settler.delivered(id, this.#suspects.delivered(id) || entry.isHead);
+  delivered(entries: readonly Entry[], attempt: Attempt, batch: bigint | null): void {
+    this.#context.destination.delivered(this.#context.name, entries, attempt.probe);
+    const ids = entries.map(({ event }) => event.id);
+    this.#host.unanswered.endOfEvents(ids);
+    this.#reports.relayed(entries, attempt, (entry) => this.#failures.attemptsOf(entry) + 1);
+    const released = entries.filter(({ event, isHead }) => this.#suspects.delivered(event.id) || isHead);
+    this.#settler.delivered(
+      ids,
+      released.map(({ event }) => event.id),
+      batch,
+    );
   }
 
   failed(failures: readonly FailedEntry[], attempt: Attempt): void {
@@ -296,10 +302,6 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
   unanswered(messages: readonly Message[], startedMs: number): void {
     if (messages.length > 1) this.#host.unanswered.noteBatch(this.grant.lane);
     else this.#host.unanswered.noteEvent(messages[0]!.event.id, startedMs);
-  }
-
-  endBatch(batch: bigint): void {
-    this.#settler.endBatch(batch);
   }
 
   // SettlerListener
@@ -345,12 +347,6 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     this.#host.opened(this);
   }
 
-  /** A bound per key: a slow key with a long backlog must not take all places of the lane. */
-  get #keyLimits(): KeyLimits {
-    const places = Math.max(1, Math.floor(this.#claimMax / 2));
-    return { waiting: this.#context.limits.keyQueueMax, places };
-  }
-
   get #claimMax(): number {
     return claimSize(this.#host.laneShare(), this.#context.limits.batchSize, this.#crashes);
   }
@@ -364,8 +360,8 @@ export class Lane implements DispatcherListener, ExactlyOnceHost, SettlerListene
     const topicProbe = admission === "probe" && topic !== null;
     if (topicProbe) destination.beginTopicProbe(topic);
     const past = historyOf(this.#context, event.id, this.holds, this.#host.unanswered);
-    const entry = entryOf(event, made, { claimedMs, isHead, topicProbe, ...past });
-    this.claims.add(entry, run);
+    const entry = entryOf(event, made, { owner: this.claims, run, claimedMs, isHead, topicProbe, ...past });
+    this.claims.add(entry);
     this.#queue.push(entry);
     return true;
   }

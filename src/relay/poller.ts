@@ -6,6 +6,7 @@ import type { PipelineContext } from "./context.ts";
 import { IdlePace } from "./idle-pace.ts";
 import type { Lane } from "./lane.ts";
 import { isUnchanged, laneMoved } from "./lane-check.ts";
+import type { Entry } from "./lane-queue.ts";
 import { bytesOf, hasRoomForRun, roomsOf } from "./lane-rooms.ts";
 import { type OpenRun, openRun } from "./open-run.ts";
 import { Waker } from "./waker.ts";
@@ -29,7 +30,7 @@ const ROOM_WAIT_MS = 1_000;
  * not settled, so the poller drops events in flight from its pages.
  */
 export class Poller {
-  readonly inFlight = new InFlightSet();
+  readonly inFlight = new InFlightSet<Entry>();
   readonly #context: PipelineContext;
   readonly #lanes: () => readonly Lane[];
   readonly #works: () => void;
@@ -257,16 +258,15 @@ export class Poller {
   /** The run returned an event in flight again. A durable claim, which had just been handed back, must be undone too. */
   #seenAgain(open: OpenRun, event: ClaimedEvent, refused: Map<Lane, string[]>): void {
     const { id, key, lane } = event;
-    const keyInFlight = () => open.lanes.get(lane)?.claims.get(id)?.event.key;
     // A new event under the id of one that a failover lost: it waits for the next run, and so do the later ones of its key.
-    const isReused = key !== null && this.inFlight.isReused(id, key, keyInFlight);
+    const isReused = key !== null && this.inFlight.isReused(id, key, open.lanes.get(lane)?.claims);
     if (isReused || this.#context.store.durableClaims !== null) this.#refuse(open, event, refused);
   }
 
   #offer(open: OpenRun, event: ClaimedEvent, claimedMs: number): boolean {
     const lane = open.lanes.get(event.lane);
     if (lane === undefined || open.leftOut.has(event.lane)) return false;
-    if (event.key !== null && open.passedOver.has(event.key)) return false;
+    if (open.passedOver.size > 0 && event.key !== null && open.passedOver.has(event.key)) return false;
     return lane.offer(event, open.number, claimedMs);
   }
 

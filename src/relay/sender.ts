@@ -1,5 +1,14 @@
-import type { Publisher } from "../ports/publisher.ts";
+import type { Message } from "../core/event.ts";
+import type { Publisher, Report, RequestTimer } from "../ports/publisher.ts";
 import type { PipelineContext } from "./context.ts";
+
+/** How a sender reports the outcomes of one publish. */
+export interface Answers {
+  /** One by one. */
+  readonly report: Report;
+  /** All messages at once: they are delivered, and are this batch of the destination's ledger. */
+  committed(batch: bigint): void;
+}
 
 /** How the messages of one lane reach the destination. */
 export interface Sender {
@@ -12,7 +21,12 @@ export interface Sender {
   /** True when the publisher times its requests itself. */
   readonly timesRequests: boolean;
   /** Like `Publisher.publish`. */
-  readonly publish: Publisher["publish"];
+  publish(
+    messages: readonly Message[],
+    answers: Answers,
+    signal: AbortSignal,
+    timer?: RequestTimer,
+  ): ReturnType<Publisher["publish"]>;
 }
 
 /** Sends by `Publisher.publish`: at least once, without transactions. */
@@ -23,6 +37,6 @@ export function plainSender({ destination, limits }: PipelineContext): Sender {
     publishesMax: limits.publishesPerLane,
     keepsTime: false,
     timesRequests: publisher.capabilities.timesRequests === true,
-    publish: (batch, report, signal, timer) => publisher.publish(batch, report, signal, timer),
+    publish: (messages, { report }, signal, timer) => publisher.publish(messages, report, signal, timer),
   };
 }

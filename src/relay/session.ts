@@ -12,6 +12,7 @@ import { Lane } from "./lane.ts";
 import { isUnchanged, laneMoved } from "./lane-check.ts";
 import type { CircuitScope } from "./lane-holds.ts";
 import type { LaneHost } from "./lane-host.ts";
+import type { Entry } from "./lane-queue.ts";
 import { releaseRest } from "./lane-release.ts";
 import { LaneRetakes } from "./lane-retakes.ts";
 import { OperatorChanges } from "./operator-changes.ts";
@@ -151,7 +152,7 @@ export class Session implements LaneHost {
 
   // LaneHost
 
-  get inFlight(): InFlightSet {
+  get inFlight(): InFlightSet<Entry> {
     return this.#poller.inFlight;
   }
 

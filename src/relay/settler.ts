@@ -82,26 +82,23 @@ export class Settler {
     return this.#batch;
   }
 
-  /** The event was delivered. `releasesHold`: delete its hold together with the mark. */
-  delivered(id: string, releasesHold: boolean): void {
-    this.#delivered.add(id);
-    if (releasesHold) this.#releasedHolds.push(id);
-    this.#start();
-  }
-
   /**
-   * With a ledger: the events delivered since the last call are this batch of it. Must be called in the same turn as
-   * `delivered`: a settle that starts in between would write part of a batch.
+   * The events were delivered. `releasedHolds` are those whose hold is deleted together with the mark. With a ledger
+   * they are one batch of it, by its number: a settle never writes part of one.
    */
-  endBatch(batch: bigint): void {
-    this.#delivered.endBatch(batch, "batch");
+  delivered(ids: readonly string[], releasedHolds: readonly string[], batch: bigint | null): void {
+    this.#delivered.add(ids);
+    this.#releasedHolds.push(...releasedHolds);
+    if (batch !== null) this.#delivered.endBatch(batch, "batch");
+    this.#start();
   }
 
   /** Settles what a former owner delivered. Resolves when that is durable or the lane is lost. */
   async heal(batches: readonly CommittedBatch[], hasHold: (id: string) => boolean): Promise<void> {
     for (const { batch, ids } of batches) {
-      for (const id of ids) this.delivered(id, hasHold(id));
+      this.#delivered.add(ids);
       this.#delivered.endBatch(batch, "heal");
+      this.#releasedHolds.push(...ids.filter(hasHold));
     }
     this.#start();
     await this.idle();

@@ -31,7 +31,7 @@ export class Suspects {
 
   /** The lane's claim of the event ended, with whatever outcome. */
   finished(id: string): void {
-    this.#underWay.delete(id);
+    if (this.#underWay.size > 0) this.#underWay.delete(id);
   }
 
   /** The event's failure is durable, which has replaced the note. */
@@ -41,6 +41,7 @@ export class Suspects {
 
   /** True when the event has a note, which must be deleted when its row is marked. */
   delivered(id: string): boolean {
+    if (this.#noted.size === 0 && this.#underWay.size === 0) return false;
     return this.#noted.delete(id) || this.#underWay.has(id);
   }
 }

@@ -48,6 +48,11 @@ export class UnansweredSends {
     if (this.#events.size > EVENTS_MAX) this.#events.delete(this.#events.keys().next().value!);
   }
 
+  /** True when every event got an answer. */
+  get isEmpty(): boolean {
+    return this.#events.size === 0;
+  }
+
   ofEvent(id: string): UnansweredSend | undefined {
     return this.#events.size === 0 ? undefined : this.#events.get(id);
   }
@@ -57,15 +62,16 @@ export class UnansweredSends {
    * fails the event without a send, so the count falls by one: after its backoff the event is sent once more.
    */
   takeExhausted(id: string): number | null {
-    const unanswered = this.#events.get(id);
+    const unanswered = this.ofEvent(id);
     if (unanswered === undefined || unanswered.times < TIMES_MAX) return null;
     this.#events.set(id, { ...unanswered, times: TIMES_MAX - 1 });
     return unanswered.sinceMs;
   }
 
-  /** The event was delivered. */
-  endOfEvent(id: string): void {
-    if (this.#events.size > 0) this.#events.delete(id);
+  /** The events were delivered. */
+  endOfEvents(ids: readonly string[]): void {
+    if (this.#events.size === 0) return;
+    for (const id of ids) this.#events.delete(id);
   }
 }
 

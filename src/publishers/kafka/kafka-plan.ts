@@ -49,29 +49,36 @@ const ROUND_BYTES_MAX = 8 * 1024 * 1024;
 export function planRound(items: readonly Item<Message>[], rules: PlanRules): Round {
   const { failedKeys } = rules;
   const slots = new Slots(rules);
-  const batchOfKey = new Map<string, PlannedBatch>();
+  // Usually a key determines the batch, and nothing has to be remembered per key.
+  const batchOfKey = isUniform(items) ? null : new Map<string, PlannedBatch>();
   const waitingKeys = new Set<string>();
   const later: Item<Message>[] = [];
   const skipped: Item<Message>[] = [];
   let roundBytes = 0;
   for (const item of items) {
     const { key } = item.message.event;
-    if (key !== null && item.index > (failedKeys.get(key) ?? item.index)) {
+    if (failedKeys.size > 0 && key !== null && item.index > (failedKeys.get(key) ?? item.index)) {
       skipped.push(item);
       continue;
     }
-    const isWaiting = key !== null && waitingKeys.has(key);
+    const isWaiting = waitingKeys.size > 0 && key !== null && waitingKeys.has(key);
     const batch = isWaiting || roundBytes > ROUND_BYTES_MAX ? null : slots.find(item);
-    const before = key === null || batch === null ? undefined : batchOfKey.get(key);
+    const before = key === null || batch === null ? undefined : batchOfKey?.get(key);
     if (batch === null || (before !== undefined && before !== batch)) {
       later.push(item);
       if (key !== null) waitingKeys.add(key);
       continue;
     }
-    if (key !== null && before === undefined) batchOfKey.set(key, batch);
+    if (key !== null && before === undefined) batchOfKey?.set(key, batch);
     roundBytes += slots.put(batch, item);
   }
   return { batches: slots.batches, later, skipped };
+}
+
+/** True when all messages go to one topic under the keys of their events. */
+function isUniform(items: readonly Item<Message>[]): boolean {
+  const topic = items[0]?.message.topic;
+  return items.every(({ message }) => message.topic === topic && message.key === message.event.key);
 }
 
 /** The batches of a round by topic and partition. */

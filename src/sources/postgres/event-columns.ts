@@ -47,7 +47,8 @@ export function eventColumnsSql(shape: TableShape, lanes: number, payloadBytesMa
   const isInline = `${sizeOf(body)} + ${hasHeaders(shape) ? sizeOf("p.headers") : 0} <= ${inlineMax}`;
   const columns = [
     shape.idText,
-    laneSql(shape, lanes),
+    // Null is the only lane of a pipeline that has one: a column without a value costs the driver nothing.
+    lanes === 1 ? "null" : laneSql(shape, lanes),
     typeSql(shape),
     shape.unbounded.has("key") ? bounded(shape.key) : shape.keyText,
     `case when ${isInline} then ${body} end`,

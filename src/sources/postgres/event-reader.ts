@@ -23,6 +23,7 @@ export interface LeftOut {
 }
 
 const TEXTS = [COLUMN.id, COLUMN.type, COLUMN.key, COLUMN.correlationId, COLUMN.headers, COLUMN.trace] as const;
+const PLUS = 43;
 const NO_BYTES = Buffer.alloc(0);
 const NO_HEADERS: Headers = Object.freeze({});
 
@@ -43,9 +44,11 @@ export class EventReader {
 
   /** The bytes of payload and headers that the row left out and that must be loaded; 0 for none. */
   bytesToLoad(row: Row): number {
-    const size = Number(row[COLUMN.size] ?? 0);
     const headers = row[COLUMN.headers];
-    const headersBytes = headers?.startsWith("+") ? Number(headers) : 0;
+    const hasLargeHeaders = headers != null && headers.charCodeAt(0) === PLUS;
+    if (row[COLUMN.size] == null && !hasLargeHeaders) return 0;
+    const size = Number(row[COLUMN.size] ?? 0);
+    const headersBytes = hasLargeHeaders ? Number(headers) : 0;
     return (size <= this.#options.payloadBytesMax ? size : 0) + headersBytes;
   }
 

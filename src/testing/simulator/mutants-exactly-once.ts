@@ -87,6 +87,13 @@ export const EXACTLY_ONCE_MUTANTS: readonly Mutant[] = [
     why: "a batch number covers all events of the batch: the rest is read and sent again",
   },
   {
+    name: "batches of the ledger settled without their numbers",
+    file: "relay/settler.ts",
+    find: 'if (batch !== null) this.#delivered.endBatch(batch, "batch");',
+    replace: "",
+    why: "several batches count as one: the number of a later one proves events that are not settled",
+  },
+  {
     name: "gap in the ledger ignored",
     file: "relay/ledger-check.ts",
     find: "if (newest > settledBatch && missing !== 0n) {",

@@ -96,7 +96,7 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
   {
     name: "held events take all of the memory",
     file: "relay/lane-claims.ts",
-    find: "if (entry.isHead) this.#headBytes += entry.bytes;",
+    find: "if (isHead) this.#headBytes += sign * bytes;",
     replace: "",
     why: "large unanswered events leave no room for new ones",
   },

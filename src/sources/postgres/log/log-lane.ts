@@ -65,7 +65,7 @@ export class LogLane<Segment> {
   /** True when the row was delivered before, according to the checkpoint or the ledger. */
   isDone(row: LogRow<Segment>): boolean {
     if (this.#settledAhead.meet(row)) return true;
-    if (!this.#passed.has(row.event.id)) return false;
+    if (this.#passed.size === 0 || !this.#passed.has(row.event.id)) return false;
     this.#met.add(row.event.id);
     return true;
   }
@@ -85,7 +85,7 @@ export class LogLane<Segment> {
     this.writtenAtMs = nowMs;
     if (forgotten.length > 0) this.#spentNotes = [];
     this.window.trim((id) => {
-      if (!this.#met.delete(id)) return;
+      if (this.#met.size === 0 || !this.#met.delete(id)) return;
       this.#passed.delete(id);
       this.#spentNotes.push(id);
     });

@@ -56,7 +56,7 @@ export function walkEndSql(scope: TailScope, stretch: Stretch, large: Large, ste
 export function walkSql(scope: TailScope, stretch: Stretch, large: Large, rows: number, stepMax: number) {
   const conditions = filterConditions(scope, stretch.lanes);
   const where = conditions.length > 0 ? `where ${conditions.join("\n  and ")}\n` : "";
-  return `select ${columnsSql(scope)}, ${SERVER_INCARNATION}
+  return `select ${columnsSql(scope)}
 from ${fromSql(scope, `(${walkedSql(scope, stretch, large, stepMax)})`)}
 ${where}order by ${scope.shape.position} limit ${rows}`;
 }

@@ -2,8 +2,9 @@ import { RelayError } from "../../../core/errors.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { displayTable, quoteArray } from "../../../postgres/identifiers.ts";
 import type { Database } from "../../../postgres/pool.ts";
+import { SERVER_INCARNATION } from "../../../postgres/server-incarnation.ts";
 import type { Row } from "../../../postgres/session.ts";
-import { statement } from "../../../postgres/transaction.ts";
+import { statements } from "../../../postgres/transaction.ts";
 import { COLUMN, leftOutColumnsSql } from "../event-columns.ts";
 import { EventReader, type LeftOut } from "../event-reader.ts";
 import type { LogPosition, LogRow } from "../log/log-kind.ts";
@@ -99,8 +100,9 @@ export class TailReader {
     const large = isBeginning(difference) ? WHOLE : await this.#survey(fixed);
     const hasNone = large.before === null && large.ended.length === 0;
     if (hasNone) return { rows: [], difference: fixed, place: behind(fixed), incarnation: fixed.incarnation ?? "" };
-    const listed = await this.#rows(walkSql(this.#scope, asked, large, rows, STEP_MAX));
-    const incarnation = listed[0]?.[INCARNATION_AT] ?? fixed.incarnation ?? "";
+    const walk = walkSql(this.#scope, asked, large, rows, STEP_MAX);
+    const [server = [], listed = []] = await this.#results([`select ${SERVER_INCARNATION}`, walk]);
+    const incarnation = server[0]?.[0] ?? "";
     const segment = { ...fixed, incarnation };
     const shown = await this.#show(listed, segment, rows, bytes);
     const isCut = listed.length === rows || shown.length < listed.length;
@@ -171,13 +173,17 @@ export class TailReader {
   }
 
   async #rows(text: string): Promise<readonly Row[]> {
+    return (await this.#results([text]))[0] ?? [];
+  }
+
+  async #results(texts: readonly string[]): Promise<readonly (readonly Row[])[]> {
     const settings = {
       context: this.#database.errorContext("reading the log", displayTable(this.#scope.shape.events.name)),
       statementTimeoutMs: this.#database.timeouts.readMs,
       readOnly: true,
       settings: TAIL_SETTINGS,
     };
-    return await statement(this.#database.pool, settings, text);
+    return await statements(this.#database.pool, settings, texts);
   }
 }
 
