@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 import { messageOf } from "./message.ts";
 
 function event(changes: Partial<OutboxEvent> = {}): OutboxEvent {
@@ -37,7 +37,7 @@ test("A16 a header that the row has no value for is left out", () => {
 });
 
 test("B6 no header of the row is lost, the relay's own win on conflict", () => {
-  const own: Headers = JSON.parse('{"tenant":"t","event-id":"forged","__proto__":"kept","constructor":"kept"}');
+  const own: EventHeaders = JSON.parse('{"tenant":"t","event-id":"forged","__proto__":"kept","constructor":"kept"}');
   const { headers } = messageOf(route, event({ headers: own }));
   assert.deepEqual(Object.entries(headers).sort(), [
     ["__proto__", "kept"],

@@ -1,4 +1,4 @@
-import type { Headers, Message, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, Message, OutboxEvent } from "../core/event.ts";
 import { enveloped } from "./envelope.ts";
 import type { Route } from "./routes.ts";
 
@@ -20,7 +20,7 @@ export function messageOf(route: Route, event: OutboxEvent, attributePrefix = AT
 }
 
 /** Hot path: it copies the row's headers only when there are any. */
-function headersOf(event: OutboxEvent): Headers {
+function headersOf(event: OutboxEvent): EventHeaders {
   // A spread, not assignments, because a header may have a name like `__proto__`.
   const headers: Record<string, string> = isEmpty(event.headers)
     ? { "event-id": event.id }
@@ -31,11 +31,11 @@ function headersOf(event: OutboxEvent): Headers {
 }
 
 /** Receivers recognise duplicates by the id alone, so no route can remove or change it. */
-function withOwn(defaults: Headers, own: Headers, id: string): Headers {
+function withOwn(defaults: EventHeaders, own: EventHeaders, id: string): EventHeaders {
   return { ...defaults, ...own, "event-id": id };
 }
 
-function isEmpty(headers: Headers): boolean {
+function isEmpty(headers: EventHeaders): boolean {
   for (const _ in headers) return false;
   return true;
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { ClaimedEvent } from "../../ports/queue-store.ts";
 import type { Row } from "../../postgres/session.ts";
 import { COLUMN } from "./event-columns.ts";
@@ -24,7 +24,7 @@ export interface LeftOut {
 
 const TEXTS = [COLUMN.id, COLUMN.type, COLUMN.key, COLUMN.correlationId, COLUMN.headers, COLUMN.trace] as const;
 const NO_BYTES = Buffer.alloc(0);
-const NO_HEADERS: Headers = Object.freeze({});
+const NO_HEADERS: EventHeaders = Object.freeze({});
 
 /**
  * Turns rows into events. An invalid row becomes an event with a fault, never an exception: one bad row must not stop
@@ -112,7 +112,7 @@ export class EventReader {
 }
 
 /** Adds the trace context from its own columns. A traceparent in the headers wins, so that there are never two. */
-function withTrace(headers: Headers, trace: string): Headers {
+function withTrace(headers: EventHeaders, trace: string): EventHeaders {
   if (Object.hasOwn(headers, "traceparent")) return headers;
   const [traceparent = "", tracestate] = trace.split("\n");
   if (traceparent === "") return headers;
