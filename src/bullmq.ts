@@ -1,3 +1,5 @@
+export type { TlsOptions } from "./core/tls.ts";
+export type * from "./ports/request-queue.ts";
 export {
   type BullmqEvent,
   type BullmqPublisherOptions,

@@ -1,5 +1,10 @@
+export type { DeadLetters } from "./dynamodb/dead-letters.ts";
+export type { DynamoDbConnection } from "./dynamodb/dynamodb-link.ts";
 export { type DynamoDbOutbox, type DynamoDbOutboxOptions, dynamodbOutbox } from "./dynamodb/dynamodb-outbox.ts";
-export type { DeadLetter, IntentRecord, NewIntent } from "./dynamodb/intent-record.ts";
+export type { IntentFailure } from "./dynamodb/failure-history.ts";
+export type { DeadLetter, DynamoDbItem, IntentRecord, NewIntent } from "./dynamodb/intent-record.ts";
+export type { IntentClaim, IntentState, IntentWrite } from "./dynamodb/intent-state.ts";
+export type { IntentWriter } from "./dynamodb/intent-writer.ts";
 export {
   createTables,
   DEAD_LETTERS_INDEX,
@@ -8,5 +13,7 @@ export {
   STREAM_VIEW,
   TABLE_VARIABLES,
   TABLES,
+  type TableIndex,
+  type TableNames,
   TTL_ATTRIBUTE,
 } from "./dynamodb/tables.ts";

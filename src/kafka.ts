@@ -1,4 +1,6 @@
+export type { TlsOptions, TlsOptionsWithPassphrase } from "./core/tls.ts";
 export {
+  type KafkaCompression,
   type KafkaPublisherOptions,
   type KafkaSasl,
   type KafkaTls,

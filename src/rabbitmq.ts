@@ -1,3 +1,4 @@
+export type { TlsOptions, TlsOptionsWithPassphrase } from "./core/tls.ts";
 export {
   type RabbitPublisherOptions,
   type RabbitTls,

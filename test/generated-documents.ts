@@ -1,9 +1,10 @@
 import { settingsDocuments } from "../src/config/settings/reference.ts";
 import { ERROR_CATALOGUE } from "../src/core/errors.ts";
+import { clientSources } from "./api/client-sources.ts";
 
-/** Every document that is made from the code: its path from the root, and its text. */
+/** Every file that is made from the code: its path from the root, and its text. */
 export function generatedDocuments(): Readonly<Record<string, string>> {
-  return { ...settingsDocuments(), "docs/errors.md": errorsDocument() };
+  return { ...settingsDocuments(), "docs/errors.md": errorsDocument(), ...clientSources() };
 }
 
 function errorsDocument(): string {

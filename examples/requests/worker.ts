@@ -1,5 +1,5 @@
 import { kurrentdbLog } from "../../src/kurrentdb.ts"; // in your project: "outbox-relay/kurrentdb"
-import { exponential, FinalFailure, requestWorker } from "../../src/request-worker.ts"; // in your project: "outbox-relay/worker"
+import { exponentialRetry, FinalFailure, requestWorker } from "../../src/request-worker.ts"; // in your project: "outbox-relay/worker"
 import { CONTEXT, payoutIn } from "./payouts.ts";
 
 const { BANK_URL = "", KURRENTDB_URL = "", LOCK = "900000", REDIS_URL = "" } = process.env;
@@ -10,7 +10,7 @@ const worker = requestWorker({
   log,
   lockMs: Number(LOCK),
   stalledMs: Math.min(30_000, Number(LOCK)),
-  retry: exponential({ initialMs: 200, jitter: 0.2, attemptsMax: 5 }),
+  retry: exponentialRetry({ initialMs: 200, jitter: 0.2, attemptsMax: 5 }),
   // The job holds a reference only: what is to be paid stands in the log.
   resolve: ({ events }) => payoutIn(events),
   async execute({ account, amount }, { idempotencyKey, signal }) {

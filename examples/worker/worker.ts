@@ -21,22 +21,17 @@ let delivered = 0;
 relay.on("BatchSettled", (settled) => {
   delivered += settled.delivered;
 });
-// What is wrong at the moment, for the readiness probe.
-const problems = new Map<string, string>([["relay", "has not polled yet"]]);
-relay.on("RunEnded", () => problems.delete("relay"));
-relay.on("SourceBroken", ({ reason }) => problems.set("relay", reason));
-relay.on("SourceRecovered", () => problems.delete("relay"));
-relay.on("InstanceLost", ({ reason }) => problems.set("relay", reason));
 await relay.start();
 
-// Alive while the process answers; ready while the relay can read. An outage of the broker is no reason to restart.
+// Alive while the process answers; ready while the relay serves its table. An outage of the broker is no reason to restart.
 const probes = createServer((request, response) => {
-  const isReady = request.url !== "/readyz" || problems.size === 0;
+  const unready = relay.unready();
+  const isReady = request.url !== "/readyz" || unready.length === 0;
   response.writeHead(isReady ? 200 : 503, { "content-type": "application/json" });
-  response.end(JSON.stringify({ ok: isReady, problems: Object.fromEntries(problems), delivered }));
+  response.end(JSON.stringify({ ok: isReady, unready, delivered }));
 }).listen(Number(PORT));
 
-// Customers.
+// Customers. They need not wait for the relay (`await relay.ready`): what they write waits in the table.
 const closing = new AbortController();
 const business = sell();
 async function sell(): Promise<number> {

@@ -6,7 +6,7 @@ export interface OpenRequest {
   readonly startedMs: number;
 }
 
-interface WindowFigures {
+export interface WindowFigures {
   /** Counted requests, including those without an answer yet. */
   readonly requests: number;
   readonly p50Ms: number | null;
@@ -24,7 +24,7 @@ export interface AnswerFigures {
 }
 
 /** All answers since the process started, for a histogram. */
-interface AnswerTotals {
+export interface AnswerTotals {
   readonly counts: readonly number[];
   readonly sumMs: number;
 }
@@ -172,7 +172,7 @@ const ANSWERS_MIN = 3;
 const USUAL_ANSWERS_MIN = 20;
 
 /** How long a destination usually takes to answer. */
-interface UsualPace {
+export interface UsualPace {
   /** The median of its past answers. */
   readonly usualMs: number;
   /** A median above this is slow. */
@@ -180,7 +180,7 @@ interface UsualPace {
 }
 
 /** How much slower than usual a destination answers. */
-interface Slowness extends UsualPace {
+export interface Slowness extends UsualPace {
   /** The median of its recent answers. */
   readonly presentMs: number;
 }

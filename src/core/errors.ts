@@ -1,4 +1,4 @@
-interface ErrorEntry {
+export interface ErrorEntry {
   readonly retryable: boolean;
   readonly fix: string;
 }
@@ -130,6 +130,10 @@ export const ERROR_CATALOGUE = catalogue({
   NOTHING_MATCHES: {
     retryable: false,
     fix: "Nothing was changed. Correct the filter or the id; `outbox-relay dlq groups` and `outbox-relay events list` show what there is.",
+  },
+  RELAY_STOPPED: {
+    retryable: false,
+    fix: "A stopped relay cannot start again: create a new one. If it was stopped before it was ready, correct what the message names first.",
   },
   CONFIG_INVALID: { retryable: false, fix: "Correct the setting that the message names." },
   IDENTITY_CHANGED: {

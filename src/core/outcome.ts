@@ -5,10 +5,10 @@ import { codeOf } from "./errors.ts";
  * `destination` opens a circuit instead, because the next event would fail in the same way. When other events are
  * delivered in the meantime, the engine attributes the error to the event after all.
  */
-export type Scope = "event" | "topic" | "destination";
+export type FailureScope = "event" | "topic" | "destination";
 
 /** What is known about a failure besides its reason. */
-interface FailureDetail {
+export interface FailureDetail {
   /** The destination's name of the error: one of a small fixed set of words, for metrics. */
   readonly errorType?: string;
   /** The thrown error, if any. */
@@ -27,7 +27,7 @@ export type Outcome =
   | { readonly kind: "skipped" }
   | (FailureDetail & {
       readonly kind: "retry";
-      readonly scope: Scope;
+      readonly scope: FailureScope;
       readonly reason: string;
       readonly afterMs?: number;
       /** True when no event can be at fault: nothing was sent, or part of the destination is down. */
@@ -35,7 +35,14 @@ export type Outcome =
     })
   | (FailureDetail & { readonly kind: "rejected"; readonly scope: "event"; readonly reason: string });
 
-type RetryDetail = FailureDetail & { scope?: Scope; afterMs?: number; isOutside?: boolean };
+/** What is known about a failure that a retry may cure. */
+export interface RetryDetail extends FailureDetail {
+  readonly scope?: FailureScope;
+  /** The earliest time of the next attempt, from now. */
+  readonly afterMs?: number;
+  /** True when no event can be at fault: nothing was sent, or part of the destination is down. */
+  readonly isOutside?: boolean;
+}
 
 /** Any outcome but `delivered`. */
 export type Failed = Exclude<Outcome, { readonly kind: "delivered" }>;
@@ -55,6 +62,21 @@ export function retry(reason: string, options: RetryDetail = {}): Failed {
 export function rejected(reason: string, detail: FailureDetail = {}): Failed {
   return { kind: "rejected", scope: "event", reason, ...detail };
 }
+
+/** The outcomes that a publisher reports. */
+export interface PublishOutcomes {
+  /** The destination acknowledged the event. */
+  readonly delivered: Outcome;
+  /** The event was not sent, because an earlier event of its key failed. */
+  readonly skipped: Outcome;
+  /** A failure that a retry may cure. The scope is `event` unless the options say otherwise. */
+  retry(reason: string, options?: RetryDetail): Outcome;
+  /** A failure that no retry can cure, such as a message that is too large: the event becomes a dead letter at once. */
+  rejected(reason: string, detail?: FailureDetail): Outcome;
+}
+
+/** `publishOutcomes.delivered`, `publishOutcomes.retry("busy", { scope: "destination" })`. */
+export const publishOutcomes: PublishOutcomes = { delivered, skipped, retry, rejected };
 
 /** The error type of a failure for metrics: one of a small fixed set of words. */
 export function errorTypeOf(failed: Exclude<Failed, { kind: "skipped" }>): string {

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { delayAfter, exponential, longestDelayMs, RETRY_PRESETS, type RetryPolicy, schedule } from "./retry-policy.ts";
+import {
+  delayAfter,
+  exponentialRetry,
+  longestDelayMs,
+  RETRY_PRESETS,
+  type RetryPolicy,
+  scheduledRetry,
+} from "./retry-policy.ts";
 
 /** The delays in seconds after each failure until none follows, with the middle of the jitter. */
 function secondsOf(policy: RetryPolicy): number[] {
@@ -20,12 +27,12 @@ test("C2 backoff 30, 60, 120, 240, 480 s, the sixth failure is poison", () => {
 });
 
 test("C2 the worker's backoff is capped at 3600 s when more attempts are allowed", () => {
-  const longer = exponential({ initialMs: 30_000, maxMs: 3_600_000, attemptsMax: 10 });
+  const longer = exponentialRetry({ initialMs: 30_000, maxMs: 3_600_000, attemptsMax: 10 });
   assert.deepEqual(secondsOf(longer), [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
 });
 
 test("A8 backoff starts at 1 s and doubles up to 5 min", () => {
-  assert.deepEqual(secondsOf(exponential({ attemptsMax: 12 })), [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+  assert.deepEqual(secondsOf(exponentialRetry({ attemptsMax: 12 })), [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
 });
 
 test("A9 the tenth failure is the last", () => {
@@ -36,8 +43,8 @@ test("A9 the tenth failure is the last", () => {
 
 test("D5 a listed schedule is followed to its end, and the next failure is a dead letter", () => {
   assert.deepEqual(secondsOf(RETRY_PRESETS.intent), [30, 300, 1_800]);
-  assert.deepEqual(secondsOf(schedule([0, 30_000])), [0, 30]);
-  assert.deepEqual(secondsOf(schedule([])), []);
+  assert.deepEqual(secondsOf(scheduledRetry([0, 30_000])), [0, 30]);
+  assert.deepEqual(secondsOf(scheduledRetry([])), []);
 });
 
 test("B3 an Open Outbox event is dead after 25 failures", () => {
@@ -52,8 +59,8 @@ test("B5 jitter is added to a delay and never subtracted, by no more than its sh
   const draw = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
   fc.assert(
     fc.property(fc.record(options), fc.integer({ min: 1, max: 9 }), draw, ({ initialMs, jitter }, failures, drawn) => {
-      const policy = exponential({ initialMs, jitter, maxMs: 10_000_000 });
-      const plainMs = delayAfter(exponential({ initialMs, maxMs: 10_000_000 }), failures, 0);
+      const policy = exponentialRetry({ initialMs, jitter, maxMs: 10_000_000 });
+      const plainMs = delayAfter(exponentialRetry({ initialMs, maxMs: 10_000_000 }), failures, 0);
       const delayMs = delayAfter(policy, failures, drawn);
       assert.ok(plainMs !== "exhausted" && delayMs !== "exhausted");
       assert.ok(delayMs >= plainMs && delayMs <= Math.ceil(plainMs * (1 + jitter)));
@@ -64,7 +71,7 @@ test("B5 jitter is added to a delay and never subtracted, by no more than its sh
 test("delays never shrink from one failure to the next", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: 1, max: 10 }), (initialMs, factor) => {
-      const seconds = secondsOf(exponential({ initialMs, factor, maxMs: 1_000_000, attemptsMax: 50 }));
+      const seconds = secondsOf(exponentialRetry({ initialMs, factor, maxMs: 1_000_000, attemptsMax: 50 }));
       assert.ok(seconds.every((delay, index) => index === 0 || delay >= seconds[index - 1]!));
       assert.ok(seconds.every(Number.isFinite));
     }),
@@ -72,15 +79,15 @@ test("delays never shrink from one failure to the next", () => {
 });
 
 test("block waits for the longest delay, never less than a second", () => {
-  assert.equal(longestDelayMs(exponential({ maxMs: 5_000 })), 5_000);
-  assert.equal(longestDelayMs(schedule([30_000, 10])), 30_000);
-  assert.equal(longestDelayMs(schedule([0])), 1_000);
+  assert.equal(longestDelayMs(exponentialRetry({ maxMs: 5_000 })), 5_000);
+  assert.equal(longestDelayMs(scheduledRetry([30_000, 10])), 30_000);
+  assert.equal(longestDelayMs(scheduledRetry([0])), 1_000);
 });
 
 test("a setting out of range is refused by its name", () => {
-  assert.throws(() => exponential({ jitter: 1.5 }), /retry\.jitter is 1\.5/);
-  assert.throws(() => exponential({ attemptsMax: 0 }), /retry\.attemptsMax/);
-  assert.throws(() => exponential({ initialMs: 10, maxMs: 5 }), /retry\.maxMs/);
-  assert.throws(() => exponential({ factor: Number.NaN }), /retry\.factor/);
-  assert.throws(() => schedule([1, -1]), /retry\.delaysMs is -1/);
+  assert.throws(() => exponentialRetry({ jitter: 1.5 }), /retry\.jitter is 1\.5/);
+  assert.throws(() => exponentialRetry({ attemptsMax: 0 }), /retry\.attemptsMax/);
+  assert.throws(() => exponentialRetry({ initialMs: 10, maxMs: 5 }), /retry\.maxMs/);
+  assert.throws(() => exponentialRetry({ factor: Number.NaN }), /retry\.factor/);
+  assert.throws(() => scheduledRetry([1, -1]), /retry\.delaysMs is -1/);
 });

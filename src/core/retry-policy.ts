@@ -17,7 +17,7 @@ export type RetryPolicy =
     };
 
 /** What an exponential policy changes over the default: 1 s, doubled up to 5 min, 10 attempts, no jitter. */
-export interface ExponentialOptions {
+export interface ExponentialRetryOptions {
   initialMs?: number;
   factor?: number;
   maxMs?: number;
@@ -26,7 +26,7 @@ export interface ExponentialOptions {
 }
 
 /** A policy whose delays grow by a factor. Throws RangeError for a value out of range. */
-export function exponential(options: ExponentialOptions = {}): RetryPolicy {
+export function exponentialRetry(options: ExponentialRetryOptions = {}): RetryPolicy {
   const policy = { initialMs: 1_000, factor: 2, maxMs: 300_000, jitter: 0, attemptsMax: 10, ...options };
   requireRange("retry.initialMs", policy.initialMs, 0, Number.MAX_SAFE_INTEGER);
   requireRange("retry.factor", policy.factor, 1, 1_000);
@@ -37,18 +37,18 @@ export function exponential(options: ExponentialOptions = {}): RetryPolicy {
 }
 
 /** A policy with listed delays. Throws RangeError for a delay out of range. */
-export function schedule(delaysMs: readonly number[]): RetryPolicy {
+export function scheduledRetry(delaysMs: readonly number[]): RetryPolicy {
   for (const delayMs of delaysMs) requireRange("retry.delaysMs", delayMs, 0, Number.MAX_SAFE_INTEGER);
   return { kind: "schedule", delaysMs };
 }
 
 /** The policies of the presets, by the name of the preset. */
 export const RETRY_PRESETS = {
-  flag: exponential(),
-  openoutbox: exponential({ maxMs: 86_400_000, jitter: 0.15, attemptsMax: 25 }),
-  worker: exponential({ initialMs: 30_000, maxMs: 3_600_000, attemptsMax: 6 }),
+  flag: exponentialRetry(),
+  openoutbox: exponentialRetry({ maxMs: 86_400_000, jitter: 0.15, attemptsMax: 25 }),
+  worker: exponentialRetry({ initialMs: 30_000, maxMs: 3_600_000, attemptsMax: 6 }),
   // At once, after 30 s, after 5 min, after 30 min: the fourth failure is the last one.
-  intent: schedule([30_000, 300_000, 1_800_000]),
+  intent: scheduledRetry([30_000, 300_000, 1_800_000]),
 } as const;
 
 /**

@@ -3,8 +3,8 @@ import { failedConditions, isConditionFailure } from "./dynamodb-errors.ts";
 import type { DynamoDbLink } from "./dynamodb-link.ts";
 import { type History, type IntentFailure, withFailure } from "./failure-history.ts";
 import { deadLetterOf, errorsAttribute, recordOf } from "./intent-item.ts";
-import type { DeadLetter, IntentRecord, Item } from "./intent-record.ts";
-import type { Settled } from "./intent-state.ts";
+import type { DeadLetter, DynamoDbItem, IntentRecord } from "./intent-record.ts";
+import type { IntentWrite } from "./intent-state.ts";
 import { NULL_TYPE, UNDELIVERED } from "./intent-update.ts";
 import { dueAt } from "./new-intent.ts";
 import { DEAD_LETTERS_INDEX, type TableNames } from "./tables.ts";
@@ -14,7 +14,7 @@ const LIST_MAX = 100;
 /** Intents that are not retried automatically. */
 export interface DeadLetters {
   /** Moves an intent into the dead-letter table with its history, in one transaction. */
-  deadLetter(record: IntentRecord, failure: IntentFailure): Promise<Settled>;
+  deadLetter(record: IntentRecord, failure: IntentFailure): Promise<IntentWrite>;
   /** The dead letters of a type, oldest first; without a type all of them, in no order. */
   deadLetters(options?: { readonly type?: string; readonly limit?: number }): Promise<readonly DeadLetter[]>;
   deadLetterOf(id: string): Promise<DeadLetter | null>;
@@ -83,7 +83,7 @@ async function move(link: DynamoDbLink, doing: string, items: TransactWriteItem[
 const NO_TYPE = "unknown";
 
 /** The item of a dead letter: the intent with its failures, without the attributes that would have it retried. */
-function deadLetterItem({ item, type }: IntentRecord, history: History, at: number): Item {
+function deadLetterItem({ item, type }: IntentRecord, history: History, at: number): DynamoDbItem {
   const { claimed_until, claims, expires_at, retry_at, retry_type, ...kept } = item;
   return {
     ...kept,
@@ -96,7 +96,7 @@ function deadLetterItem({ item, type }: IntentRecord, history: History, at: numb
 }
 
 /** The item of a replayed intent: as new, but with its history. */
-function replayedItem(letter: Readonly<Item>, now: number, sweepAfterMs: number): Item {
+function replayedItem(letter: Readonly<DynamoDbItem>, now: number, sweepAfterMs: number): DynamoDbItem {
   const { dead_at, intent_type, ...kept } = letter;
   const { type } = recordOf(letter);
   return {
@@ -108,7 +108,7 @@ function replayedItem(letter: Readonly<Item>, now: number, sweepAfterMs: number)
 }
 
 /** The item of one dead letter, or null. */
-async function letterItem(link: DynamoDbLink, table: string, id: string): Promise<Item | null> {
+async function letterItem(link: DynamoDbLink, table: string, id: string): Promise<DynamoDbItem | null> {
   const { Item } = await link.send(`reading a dead letter of ${table}`, (client, sdk) =>
     client.send(new sdk.GetItemCommand({ TableName: table, Key: { id: { S: id } }, ConsistentRead: true })),
   );
@@ -121,10 +121,10 @@ async function itemsOf(
   table: string,
   type: string | undefined,
   limit: number | null,
-): Promise<{ readonly items: readonly Item[]; readonly count: number }> {
-  const items: Item[] = [];
+): Promise<{ readonly items: readonly DynamoDbItem[]; readonly count: number }> {
+  const items: DynamoDbItem[] = [];
   let count = 0;
-  let from: Item | undefined;
+  let from: DynamoDbItem | undefined;
   do {
     const size = limit === null ? { Select: "COUNT" as const } : { Limit: Math.max(1, limit - count) };
     const page = await pageOf(link, table, type, { ...size, ExclusiveStartKey: from });
@@ -139,7 +139,7 @@ async function pageOf(
   link: DynamoDbLink,
   table: string,
   type: string | undefined,
-  paging: { Limit?: number; Select?: "COUNT"; ExclusiveStartKey: Item | undefined },
+  paging: { Limit?: number; Select?: "COUNT"; ExclusiveStartKey: DynamoDbItem | undefined },
 ) {
   const { name, partitionKey } = DEAD_LETTERS_INDEX;
   const ofType = {

@@ -10,7 +10,7 @@ import {
 import { type DynamoDb, startDynamoDb } from "../../test/servers/dynamodb.ts";
 import { isRelayError } from "../core/errors.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "./dynamodb-outbox.ts";
-import type { Item } from "./intent-record.ts";
+import type { DynamoDbItem } from "./intent-record.ts";
 import { createTables } from "./tables.ts";
 
 const REGION = "eu-central-1";
@@ -34,7 +34,7 @@ after(async () => {
   await server?.[Symbol.asyncDispose]();
 });
 
-async function itemOf(id: string, TableName = "outbox"): Promise<Item | undefined> {
+async function itemOf(id: string, TableName = "outbox"): Promise<DynamoDbItem | undefined> {
   return (await client.send(new GetItemCommand({ TableName, Key: { id: { S: id } }, ConsistentRead: true }))).Item;
 }
 
@@ -43,7 +43,7 @@ async function written(intent: { type?: string; payload?: unknown; key?: string 
   return (await outbox.read([id!])).get(id!)!;
 }
 
-const put = (item: Item) => client.send(new PutItemCommand({ TableName: "outbox", Item: item }));
+const put = (item: DynamoDbItem) => client.send(new PutItemCommand({ TableName: "outbox", Item: item }));
 const isCode = (code: Parameters<typeof isRelayError>[1]) => (error: unknown) => isRelayError(error, code);
 const failure = (reason: string) => ({ at: Date.now(), reason });
 
@@ -191,7 +191,7 @@ describe("the state of intents", () => {
     ["a payload that is a map", { intent: { M: { type: { S: "N" }, payload: { M: {} } } } }, "`intent.payload`"],
     ["a key that is a number", { key: { N: "1" } }, "`key`"],
     ["headers that are no texts", { headers: { M: { a: { N: "1" } } } }, "`headers`"],
-  ] satisfies [string, Item, string][]) {
+  ] satisfies [string, DynamoDbItem, string][]) {
     test(`D3 an item with ${what} is read, and says what is wrong with it`, async () => {
       const id = `odd ${what}`;
       await put({ id: { S: id }, attempt_count: { S: "none" }, errors: { S: "none" }, ...item });

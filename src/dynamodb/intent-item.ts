@@ -1,13 +1,13 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import type { Headers } from "../core/event.ts";
+import type { EventHeaders } from "../core/event.ts";
 import type { FailedAttempt } from "../ports/technical-events.ts";
-import type { DeadLetter, IntentRecord, Item } from "./intent-record.ts";
+import type { DeadLetter, DynamoDbItem, IntentRecord } from "./intent-record.ts";
 
 /**
  * Reads an item of any writer. Attributes that are missing or of the wrong type are listed in `fault`; the others are
  * still read.
  */
-export function recordOf(item: Readonly<Item>): IntentRecord {
+export function recordOf(item: Readonly<DynamoDbItem>): IntentRecord {
   const faults: string[] = [];
   const type = typeIn(item);
   if (type === "") faults.push("`intent` is not a map with a string `type`");
@@ -32,7 +32,7 @@ export function recordOf(item: Readonly<Item>): IntentRecord {
 }
 
 /** Reads the item of a dead letter. */
-export function deadLetterOf(item: Readonly<Item>): DeadLetter {
+export function deadLetterOf(item: Readonly<DynamoDbItem>): DeadLetter {
   return { ...recordOf(item), deadAt: item.dead_at?.S ?? "" };
 }
 
@@ -45,11 +45,11 @@ export function errorsAttribute(errors: readonly FailedAttempt[]): AttributeValu
   };
 }
 
-function typeIn(item: Readonly<Item>): string {
+function typeIn(item: Readonly<DynamoDbItem>): string {
   return item.intent?.M?.type?.S ?? "";
 }
 
-function payloadIn(item: Readonly<Item>, faults: string[]): Buffer {
+function payloadIn(item: Readonly<DynamoDbItem>, faults: string[]): Buffer {
   const payload = item.intent?.M?.payload;
   if (payload?.S !== undefined) return Buffer.from(payload.S);
   if (payload?.B !== undefined) return Buffer.from(payload.B);
@@ -57,7 +57,7 @@ function payloadIn(item: Readonly<Item>, faults: string[]): Buffer {
   return Buffer.alloc(0);
 }
 
-function headersIn(item: Readonly<Item>, faults: string[]): Headers {
+function headersIn(item: Readonly<DynamoDbItem>, faults: string[]): EventHeaders {
   const { headers } = item;
   if (headers === undefined || headers.NULL === true) return {};
   const entries = Object.entries(headers.M ?? {});
@@ -66,7 +66,7 @@ function headersIn(item: Readonly<Item>, faults: string[]): Headers {
   return Object.fromEntries(entries.flatMap(([name, { S }]) => (S === undefined ? [] : [[name, S]])));
 }
 
-function optionalText(item: Readonly<Item>, name: string, faults: string[]): string | null {
+function optionalText(item: Readonly<DynamoDbItem>, name: string, faults: string[]): string | null {
   const value = item[name];
   if (value === undefined || value.NULL === true) return null;
   if (value.S === undefined) faults.push(`\`${name}\` is not a string`);
@@ -74,7 +74,7 @@ function optionalText(item: Readonly<Item>, name: string, faults: string[]): str
 }
 
 /** Any value means delivered; only an explicit null does not. */
-function deliveredAtIn({ delivered_at: at }: Readonly<Item>): string | null {
+function deliveredAtIn({ delivered_at: at }: Readonly<DynamoDbItem>): string | null {
   if (at === undefined || at.NULL === true) return null;
   return at.S ?? at.N ?? "?";
 }

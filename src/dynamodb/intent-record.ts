@@ -1,9 +1,9 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 import type { FailedAttempt } from "../ports/technical-events.ts";
 
 /** An item as the SDK has it. */
-export type Item = Record<string, AttributeValue>;
+export type DynamoDbItem = Record<string, AttributeValue>;
 
 /** An intent in the outbox, as its relay reads it. Times are ISO 8601. */
 export interface IntentRecord extends OutboxEvent {
@@ -26,7 +26,7 @@ export interface IntentRecord extends OutboxEvent {
   /** Why it can never be sent: the item is not a readable intent. */
   readonly fault: string | null;
   /** The whole item, also attributes that the relay does not know. */
-  readonly item: Readonly<Item>;
+  readonly item: Readonly<DynamoDbItem>;
 }
 
 /** An intent in the dead-letter table. */
@@ -43,6 +43,6 @@ export interface NewIntent {
   readonly id?: string | undefined;
   /** The unit of order, usually the aggregate's id. */
   readonly key?: string | null | undefined;
-  readonly headers?: Headers | undefined;
+  readonly headers?: EventHeaders | undefined;
   readonly correlationId?: string | null | undefined;
 }

@@ -2,35 +2,35 @@ import type { DynamoDbLink } from "./dynamodb-link.ts";
 import { type IntentFailure, withFailure } from "./failure-history.ts";
 import { errorsAttribute, recordOf } from "./intent-item.ts";
 import { dueIntents, readIntents } from "./intent-reader.ts";
-import type { IntentRecord, Item } from "./intent-record.ts";
+import type { DynamoDbItem, IntentRecord } from "./intent-record.ts";
 import { updateIntent } from "./intent-update.ts";
 import { TTL_ATTRIBUTE } from "./tables.ts";
 
 const CLAIMS_AT_ONCE = 16;
 
 /** The result of a write: `gone` when the intent was deleted or marked as delivered in the meantime. */
-export type Settled = "written" | "gone";
+export type IntentWrite = "written" | "gone";
 
 /** The relay's side of the outbox: reads intents and records their delivery. */
 export interface IntentState {
   /** The current state; deleted intents are left out. */
   read(ids: readonly string[]): Promise<ReadonlyMap<string, IntentRecord>>;
   /** Call it only after the external system acknowledged the intent. */
-  markDelivered(id: string, at: number): Promise<Settled>;
+  markDelivered(id: string, at: number): Promise<IntentWrite>;
   /** Counts the failed attempt and sets the time of the next one. */
-  recordFailure(record: IntentRecord, failure: IntentFailure, retryAt: number): Promise<Settled>;
+  recordFailure(record: IntentRecord, failure: IntentFailure, retryAt: number): Promise<IntentWrite>;
   /** The ids of intents due at this time (ISO 8601), the longest overdue first. The index may lag a little. */
   due(type: string, nowIso: string, limit: number): Promise<readonly string[]>;
   /**
    * Claims those of the intents that are due before `dueBeforeIso` and not claimed, so that no sweep relays them before
    * `untilIso`. The others are left out.
    */
-  claim(ids: readonly string[], claim: Claim): Promise<readonly IntentRecord[]>;
+  claim(ids: readonly string[], claim: IntentClaim): Promise<readonly IntentRecord[]>;
   /** Releases claimed intents that were not attempted: they are due now. */
   release(ids: readonly string[]): Promise<void>;
 }
 
-interface Claim {
+export interface IntentClaim {
   readonly nowIso: string;
   readonly dueBeforeIso: string;
   readonly untilIso: string;
@@ -86,7 +86,12 @@ export function intentState(link: DynamoDbLink, table: string, keepDeliveredMs: 
   };
 }
 
-async function claimOne(link: DynamoDbLink, table: string, id: string, claim: Claim): Promise<IntentRecord | null> {
+async function claimOne(
+  link: DynamoDbLink,
+  table: string,
+  id: string,
+  claim: IntentClaim,
+): Promise<IntentRecord | null> {
   const { dueBeforeIso, nowIso, untilIso } = claim;
   const item = await updateIntent(link, table, id, {
     doing: "claiming an intent",
@@ -98,6 +103,6 @@ async function claimOne(link: DynamoDbLink, table: string, id: string, claim: Cl
   return item === null ? null : recordOf(item);
 }
 
-function settledOf(item: Item | null): Settled {
+function settledOf(item: DynamoDbItem | null): IntentWrite {
   return item === null ? "gone" : "written";
 }

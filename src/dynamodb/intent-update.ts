@@ -1,19 +1,19 @@
 import { isConditionFailure } from "./dynamodb-errors.ts";
 import type { DynamoDbLink } from "./dynamodb-link.ts";
-import type { Item } from "./intent-record.ts";
+import type { DynamoDbItem } from "./intent-record.ts";
 
 /** The condition of an undelivered intent. Some writers store an explicit null instead of no attribute. */
 export const UNDELIVERED =
   "attribute_exists(id) AND (attribute_not_exists(delivered_at) OR attribute_type(delivered_at, :null))";
 /** The values that the condition refers to. */
-export const NULL_TYPE: Item = { ":null": { S: "NULL" } };
+export const NULL_TYPE: DynamoDbItem = { ":null": { S: "NULL" } };
 
 interface Change {
   readonly doing: string;
   readonly expression: string;
   /** An additional condition. The intent must always exist and be undelivered. */
   readonly condition?: string;
-  readonly values: Item;
+  readonly values: DynamoDbItem;
   readonly returns?: boolean;
 }
 
@@ -23,7 +23,7 @@ export async function updateIntent(
   table: string,
   id: string,
   change: Change,
-): Promise<Item | null> {
+): Promise<DynamoDbItem | null> {
   const { condition, doing, expression, returns = false, values } = change;
   try {
     const { Attributes = {} } = await link.send(`${doing} in ${table}`, (client, sdk) =>

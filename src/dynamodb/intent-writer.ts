@@ -8,22 +8,20 @@ import { newIntentItem } from "./new-intent.ts";
 /** DynamoDB's limit for one transaction. */
 const TRANSACTION_MAX = 100;
 
-type Intents = NewIntent | readonly NewIntent[];
-
 /** The application's side of the outbox. */
 export interface IntentWriter {
   /**
    * Entries for your own TransactWriteItems: your writes and the intents are committed together or not at all. An id
    * that is already in the outbox cancels the transaction (ConditionalCheckFailed).
    */
-  intend(intents: Intents): TransactWriteItem[];
+  intend(intents: NewIntent | readonly NewIntent[]): TransactWriteItem[];
   /** Writes only intents, all of them or none, and returns their ids. An intent whose id exists stays unchanged. */
-  write(intents: Intents): Promise<readonly string[]>;
+  write(intents: NewIntent | readonly NewIntent[]): Promise<readonly string[]>;
 }
 
 /** The application's side of an outbox. */
 export function intentWriter(link: DynamoDbLink, table: string, sweepAfterMs: number): IntentWriter {
-  const entriesOf = (intents: Intents) => {
+  const entriesOf = (intents: NewIntent | readonly NewIntent[]) => {
     const list = Array.isArray(intents) ? (intents as readonly NewIntent[]) : [intents as NewIntent];
     if (list.length > TRANSACTION_MAX) {
       const what = `${list.length} intents do not fit into one transaction, which holds at most ${TRANSACTION_MAX}`;

@@ -1,7 +1,7 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { RelayError } from "../core/errors.ts";
 import { uuidV7 } from "../outbox/uuid-v7.ts";
-import type { Item, NewIntent } from "./intent-record.ts";
+import type { DynamoDbItem, NewIntent } from "./intent-record.ts";
 
 /** DynamoDB's limit is 400 KB; the rest is reserved for the failures that the relay records. */
 const ITEM_BYTES_MAX = 368 * 1024;
@@ -9,7 +9,11 @@ const ITEM_BYTES_MAX = 368 * 1024;
 const KEY_BYTES_MAX = 2_048;
 
 /** The item of a new intent. Throws EVENT_INVALID or EVENT_TOO_LARGE; nothing is written then. */
-export function newIntentItem(intent: NewIntent, now: number, sweepAfterMs: number): Item & { id: { S: string } } {
+export function newIntentItem(
+  intent: NewIntent,
+  now: number,
+  sweepAfterMs: number,
+): DynamoDbItem & { id: { S: string } } {
   const { correlationId, headers = {}, id = uuidV7(), key, type } = (intent ?? {}) as NewIntent;
   checkKey(intent, "id", id);
   checkKey(intent, "type", type);
@@ -41,7 +45,7 @@ export function newIntentItem(intent: NewIntent, now: number, sweepAfterMs: numb
 }
 
 /** The attributes that put an intent into the index of undelivered intents. */
-export function dueAt(type: string, at: number): Item {
+export function dueAt(type: string, at: number): DynamoDbItem {
   return { retry_type: { S: type }, retry_at: { S: new Date(at).toISOString() } };
 }
 

@@ -19,7 +19,7 @@ export const STREAM_VIEW = "NEW_AND_OLD_IMAGES";
 export const TTL_ATTRIBUTE = "expires_at";
 
 /** A global secondary index. */
-interface TableIndex {
+export interface TableIndex {
   readonly name: string;
   /** Both keys are strings. */
   readonly partitionKey: string;

@@ -11,18 +11,10 @@ import { addGuard, addHeaders, addRoutes } from "./mount.ts";
 import { addDocument, openApiRoute } from "./openapi.ts";
 import { type AnswerFailed, addRefusals, EARLY_REFUSALS } from "./refusals.ts";
 import type { Route } from "./route.ts";
-import { auditRoute } from "./routes/audit-routes.ts";
 import { consoleRoutes } from "./routes/console-routes.ts";
-import { deadLetterChangeRoutes, editRoute } from "./routes/dead-letter-changes.ts";
-import { deadLetterRoutes } from "./routes/dead-letter-routes.ts";
-import { destinationRoutes } from "./routes/destination-routes.ts";
-import { eventRoutes } from "./routes/event-routes.ts";
-import { exportRoutes } from "./routes/export-routes.ts";
-import { keyRoutes } from "./routes/key-routes.ts";
+import { operationRoutes } from "./routes/operation-routes.ts";
 import { type OverviewFaces, overviewRoutes } from "./routes/overview-routes.ts";
-import { pipelineRoutes } from "./routes/pipeline-routes.ts";
 import { metricsRoute, type ProbeFaces, probeRoutes } from "./routes/probe-routes.ts";
-import { replayRoutes } from "./routes/replay-routes.ts";
 import { type ServiceFaces, serviceRoutes } from "./routes/service-routes.ts";
 import { type SessionParts, sessionRoutes } from "./routes/session-routes.ts";
 import { statsRoute } from "./routes/stats-route.ts";
@@ -118,18 +110,9 @@ function allRoutes(
     ...probeRoutes(faces),
     statsRoute(faces),
     ...sessionRoutes({ ...watch, clock: systemClock, service, version }),
-    auditRoute(target),
     ...overviewRoutes(faces),
     ...serviceRoutes(faces, (text) => faces.redact(text)),
-    ...pipelineRoutes(target),
-    ...destinationRoutes(target),
-    ...eventRoutes(target),
-    ...exportRoutes(target),
-    ...deadLetterRoutes(target),
-    ...deadLetterChangeRoutes(target),
-    editRoute(target),
-    ...replayRoutes(target),
-    ...keyRoutes(target),
+    ...operationRoutes(target),
     openApiRoute(document),
   ];
 }

@@ -13,15 +13,16 @@ export interface FilterPattern {
  * One rule. `numeric` matches JSON numbers only; DynamoDB's numbers are strings in a record, so it never matches them.
  */
 export type FilterRule =
-  | Scalar
+  | FilterScalar
   | { readonly prefix: string }
   | { readonly suffix: string }
   | { readonly "equals-ignore-case": string }
-  | { readonly "anything-but": Scalar | readonly Scalar[] }
+  | { readonly "anything-but": FilterScalar | readonly FilterScalar[] }
   | { readonly numeric: readonly (string | number)[] }
   | { readonly exists: boolean };
 
-type Scalar = string | number | boolean | null;
+/** A value that a rule compares with. */
+export type FilterScalar = string | number | boolean | null;
 
 /** The limit of AWS. */
 const PATTERN_LENGTH_MAX = 4_096;
@@ -66,12 +67,12 @@ function matches(pattern: FilterPattern, value: unknown): boolean {
 }
 
 /** The values that rules check: leaves only, no objects. */
-function leavesOf(value: unknown): readonly Scalar[] {
+function leavesOf(value: unknown): readonly FilterScalar[] {
   if (Array.isArray(value)) return value.flatMap(leavesOf);
-  return value === undefined || isObject(value) ? [] : [value as Scalar];
+  return value === undefined || isObject(value) ? [] : [value as FilterScalar];
 }
 
-function holds(rule: FilterRule, leaves: readonly Scalar[]): boolean {
+function holds(rule: FilterRule, leaves: readonly FilterScalar[]): boolean {
   if (!isObject(rule)) return leaves.includes(rule);
   const [[name, wanted] = ["", undefined], ...others] = Object.entries(rule);
   const rules = others.length === 0 ? RULES[name] : undefined;
@@ -79,7 +80,7 @@ function holds(rule: FilterRule, leaves: readonly Scalar[]): boolean {
   return rules(wanted, leaves);
 }
 
-const RULES: Readonly<Record<string, (wanted: unknown, leaves: readonly Scalar[]) => boolean>> = {
+const RULES: Readonly<Record<string, (wanted: unknown, leaves: readonly FilterScalar[]) => boolean>> = {
   prefix: (wanted, leaves) => leaves.some((leaf) => typeof leaf === "string" && leaf.startsWith(String(wanted))),
   suffix: (wanted, leaves) => leaves.some((leaf) => typeof leaf === "string" && leaf.endsWith(String(wanted))),
   "equals-ignore-case": (wanted, leaves) =>

@@ -6,9 +6,9 @@ import { type DynamoDb, startDynamoDb } from "../../test/servers/dynamodb.ts";
 import { type HttpReceiver, startHttpReceiver } from "../../test/servers/http-receiver.ts";
 import { startTcpProxy, type TcpProxy } from "../../test/servers/tcp-proxy.ts";
 import { RelayError } from "../core/errors.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import { type DynamoDbOutbox, dynamodbOutbox } from "../dynamodb/dynamodb-outbox.ts";
-import type { Item, NewIntent } from "../dynamodb/intent-record.ts";
+import type { DynamoDbItem, NewIntent } from "../dynamodb/intent-record.ts";
 import { createTables } from "../dynamodb/tables.ts";
 import { insertRecord, lambdaRecord } from "../dynamodb-runner/lambda-record.ts";
 import type { TechnicalEvent, TechnicalEventName } from "../ports/technical-events.ts";
@@ -79,7 +79,7 @@ function handlerOf(changes: Partial<IntentRelay> = {}, options: IntentHandlerOpt
 const context = (leftMs = 30_000) => ({ getRemainingTimeInMillis: () => leftMs });
 
 let numbers = 0;
-function inserted(item: Item): StreamRecord {
+function inserted(item: DynamoDbItem): StreamRecord {
   numbers += 1;
   return insertRecord(item, "arn:aws:dynamodb:stream", String(numbers).padStart(21, "0"));
 }
@@ -167,8 +167,8 @@ describe("records of the stream are relayed", () => {
   });
 
   test("D2 D6 a record of another type or shape is reported and does not block the others", async () => {
-    const put = (Item: Item) => client.send(new PutItemCommand({ TableName: outbox.table, Item }));
-    const odd: Item = { id: { S: `odd-${tables}` }, note: { S: "no intent" } };
+    const put = (Item: DynamoDbItem) => client.send(new PutItemCommand({ TableName: outbox.table, Item }));
+    const odd: DynamoDbItem = { id: { S: `odd-${tables}` }, note: { S: "no intent" } };
     await put(odd);
     const [right, other] = await intend({}, { type: "Other" });
     const noId = { eventName: "INSERT", dynamodb: { NewImage: { note: { S: "x" } }, SequenceNumber: "1" } };
@@ -213,7 +213,7 @@ describe("what fails", () => {
 
   test("D5 D10 the schedule ends with a dead letter, which nothing tries again; a replay does", async () => {
     const [record] = await intend({ manner: "status:500", key: "k" });
-    const handler = handlerOf({ retry: schedule([0, 0]) });
+    const handler = handlerOf({ retry: scheduledRetry([0, 0]) });
     await handler({ Records: [record!] }, context());
     await handler(SWEEP, context());
     await handler(SWEEP, context());

@@ -7,8 +7,6 @@ export type OutboxHealthResult<Key extends string = string> = Record<
   { status: "up" | "down"; relay: "in this process" | "elsewhere" } & Record<string, unknown>
 >;
 
-const DEFAULT_KEY = "outbox";
-
 /**
  * For a health check: `() => this.outboxHealth.isHealthy()`. Does not depend on @nestjs/terminus, but returns its
  * result format.
@@ -24,7 +22,7 @@ export class OutboxHealthIndicator {
    * Down while the relay of this process cannot read its source. A failing destination is named but leaves it up: no
    * restart helps, and the events wait. Up where this process only writes.
    */
-  isHealthy<Key extends string = typeof DEFAULT_KEY>(key: Key = DEFAULT_KEY as Key): OutboxHealthResult<Key> {
+  isHealthy<Key extends string = "outbox">(key: Key = "outbox" as Key): OutboxHealthResult<Key> {
     const { closedDestinations, isInProcess } = this.#relay;
     // Health checks are often public.
     const problems = new Map([...this.#relay.problems].map(([name, reason]) => [name, withoutServerText(reason)]));

@@ -6,7 +6,8 @@ export interface RelayInProcess {
   readonly close?: () => Promise<unknown>;
 }
 
-type MakeRelay = () => RelayInProcess | Promise<RelayInProcess>;
+/** Makes the relay of this process. */
+export type MakeRelay = () => RelayInProcess | Promise<RelayInProcess>;
 
 /**
  * Runs the relay as long as the application. Nest calls the hooks: the relay starts after all modules are initialized,

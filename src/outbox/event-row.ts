@@ -1,4 +1,4 @@
-import type { Headers } from "../core/event.ts";
+import type { EventHeaders } from "../core/event.ts";
 import { isJson } from "../postgres/column-names.ts";
 import { displayTable } from "../postgres/identifiers.ts";
 import { checkedHeaders, checkedText, type EventLimits, invalid, payloadValue } from "./event-values.ts";
@@ -79,7 +79,7 @@ function putTrace(
   if (tracestate !== undefined && table.tracestate !== null) put(table.tracestate, tracestate);
 }
 
-function hasTrace(headers: Headers): boolean {
+function hasTrace(headers: EventHeaders): boolean {
   return Object.keys(headers).some((name) => name.toLowerCase() === "traceparent");
 }
 

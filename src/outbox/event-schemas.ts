@@ -8,14 +8,18 @@ export interface StandardSchema<Input = unknown> {
   readonly "~standard": {
     readonly version: 1;
     readonly vendor: string;
-    readonly validate: (value: unknown) => Result | Promise<Result>;
+    readonly validate: (value: unknown) => StandardSchemaResult | Promise<StandardSchemaResult>;
     readonly types?: { readonly input: Input; readonly output: unknown } | undefined;
   };
 }
 
-type Result = { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly Issue[] };
+/** What a schema answers: the value to use, or what is wrong with the one given. */
+export type StandardSchemaResult =
+  | { readonly value: unknown; readonly issues?: undefined }
+  | { readonly issues: readonly StandardSchemaIssue[] };
 
-interface Issue {
+/** What a schema finds wrong, and where. */
+export interface StandardSchemaIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
@@ -59,7 +63,11 @@ async function payloadOf(event: NewEvent, { vendor, validate }: StandardSchema["
   throw invalid(event, `its payload does not match the schema of its type (${vendor}): ${issues.join("; ")}`);
 }
 
-async function attempt(event: NewEvent, vendor: string, validate: () => Result | Promise<Result>): Promise<Result> {
+async function attempt(
+  event: NewEvent,
+  vendor: string,
+  validate: () => StandardSchemaResult | Promise<StandardSchemaResult>,
+): Promise<StandardSchemaResult> {
   try {
     return await validate();
   } catch (error) {
@@ -69,7 +77,7 @@ async function attempt(event: NewEvent, vendor: string, validate: () => Result |
 
 const ISSUES_MAX = 5;
 
-function issueText({ path, message }: Issue): string {
+function issueText({ path, message }: StandardSchemaIssue): string {
   const at = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
   return at === "" ? message : `${at}: ${message}`;
 }

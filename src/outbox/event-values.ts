@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { RelayError } from "../core/errors.ts";
-import type { Headers } from "../core/event.ts";
+import type { EventHeaders } from "../core/event.ts";
 import type { NewEvent } from "./new-event.ts";
 import type { TableColumn } from "./outbox-table.ts";
 
@@ -42,7 +42,7 @@ function misfitOf({ name, type, baseType }: TableColumn, text: string): string |
 }
 
 /** Checks headers and their total size. */
-export function checkedHeaders(event: NewEvent, headers: Headers, { headersMax }: EventLimits): Headers {
+export function checkedHeaders(event: NewEvent, headers: EventHeaders, { headersMax }: EventLimits): EventHeaders {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
     throw invalid(event, `headers is ${kindOf(headers)}, not an object of texts`);
   }

@@ -1,4 +1,5 @@
 export { isRelayError, RelayError } from "../core/errors.ts";
+export type { ColumnNames } from "../postgres/column-names.ts";
 export type {
   DrizzleTransaction,
   KnexTransaction,
@@ -13,7 +14,8 @@ export type {
   TypeOrmQueryRunner,
 } from "../postgres/transaction-handle.ts";
 export type { AnyEvents, EventOf } from "./event-map.ts";
-export type { EventSchemas, StandardSchema } from "./event-schemas.ts";
+export type { EventSchemas, StandardSchema, StandardSchemaIssue, StandardSchemaResult } from "./event-schemas.ts";
 export type { NewEvent } from "./new-event.ts";
 export { createOutbox, type Outbox, type OutboxOptions } from "./outbox.ts";
-export { outboxTableSql } from "./outbox-table.ts";
+export { type OutboxTableOptions, outboxTableSql } from "./outbox-table.ts";
+export type { TraceContext } from "./trace-context.ts";

@@ -1,4 +1,4 @@
-import type { Headers } from "../core/event.ts";
+import type { EventHeaders } from "../core/event.ts";
 
 /** An event as the application writes it. */
 export interface NewEvent<Type extends string = string, Payload = unknown> {
@@ -10,7 +10,7 @@ export interface NewEvent<Type extends string = string, Payload = unknown> {
   readonly payload: Payload;
   /** The idempotency key: writing it again changes nothing. Absent: a new UUID, version 7. */
   readonly id?: string | undefined;
-  readonly headers?: Headers | undefined;
+  readonly headers?: EventHeaders | undefined;
   readonly correlationId?: string | null | undefined;
   /** W3C trace context. Absent: that of the active span, if OpenTelemetry is installed. */
   readonly traceparent?: string | undefined;

@@ -179,7 +179,7 @@ function initialValue(column: TableColumn): string | undefined {
   return TIMES.has(column.name) && isTimestamp(column) ? inColumn(column, NOW) : undefined;
 }
 
-interface OutboxTableOptions {
+export interface OutboxTableOptions {
   /** `json` keeps the text as written and can be queried; `bytea` stores any bytes. */
   readonly payload?: "json" | "bytea";
 }

@@ -1,4 +1,4 @@
-import type { Headers } from "../core/event.ts";
+import type { EventHeaders } from "../core/event.ts";
 
 /** One attempt to deliver an event, recorded for people. Times are wall time in ms. */
 export interface RecordedAttempt {
@@ -27,7 +27,7 @@ export interface RecordedAttempt {
   /** From the send to the answer. */
   readonly durationMs: number | null;
   /** The headers of the sent message; null when nothing was sent. */
-  readonly headers: Headers | null;
+  readonly headers: EventHeaders | null;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../core/errors.ts";
 import type { LatencyCounts } from "../core/latency.ts";
-import type { Scope } from "../core/outcome.ts";
+import type { FailureScope } from "../core/outcome.ts";
 
 /** One failed attempt of an event, as its hold stores it. */
 export interface FailedAttempt {
@@ -30,7 +30,7 @@ export interface TechnicalEventMap {
     readonly durationMs: number;
     readonly attempt: number;
     readonly reason: string;
-    readonly scope: Scope;
+    readonly scope: FailureScope;
     /** One of a small fixed set of words: the relay's error code, or the destination's. */
     readonly errorType: string;
     /** The stack of the thrown error with its causes; null when the destination answered with a failure. Bounded. */

@@ -1,7 +1,7 @@
 import { quoteIdentifier, quoteTable, type TableName } from "./identifiers.ts";
 import { DEFAULT_RELAY_SCHEMA } from "./relay-tables.ts";
 
-interface GrantRequest {
+export interface GrantRequest {
   readonly role: string;
   readonly relaySchema?: string;
   /** The tables of events. */

@@ -8,8 +8,8 @@ export interface DatabaseHost {
 }
 
 /** `any`: the first that responds. Otherwise the first that is not a standby. */
-export const TARGET_SESSIONS = ["any", "read-write", "primary"] as const;
-export type TargetSession = (typeof TARGET_SESSIONS)[number];
+export type TargetSession = "any" | "read-write" | "primary";
+export const TARGET_SESSIONS = ["any", "read-write", "primary"] as const satisfies readonly TargetSession[];
 
 /** A connection string with several hosts, taken apart. */
 export interface SplitAddress {

@@ -29,7 +29,7 @@ export interface DatabaseOptions {
   readonly timeouts?: Partial<DatabaseTimeouts>;
 }
 
-interface DatabaseTimeouts {
+export interface DatabaseTimeouts {
   readonly connectMs: number;
   /**
    * For everything that writes. Keep it below half the lease, so that a late write finds its lane taken over, not idle.

@@ -5,7 +5,7 @@ import { countIn } from "../core/answer-histogram.ts";
 import { AnswerBook } from "../core/answer-times.ts";
 import { systemClock } from "../core/clock.ts";
 import { retry } from "../core/outcome.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
@@ -16,7 +16,7 @@ const TIMING = { pollIntervalMs: 20, balanceMs: 20, circuitInitialMs: 20, circui
 function stage(publisher: Publisher) {
   const source = memorySource();
   const answers = new AnswerBook(systemClock);
-  const routes = [{ destination: "out", retry: schedule([5, 5, 5]) }];
+  const routes = [{ destination: "out" as const, retry: scheduledRetry([5, 5, 5]) }];
   const parts = { sources: [source], destinations: { out: publisher }, routes, timing: TIMING, lanes: 1 };
   const write = (id: string) => source.insert({ id, type: "t", key: id, payload: "{}" });
   const counted = () => countIn(answers.of("out").totals.counts);

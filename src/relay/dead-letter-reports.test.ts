@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import { rejected } from "../core/outcome.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import type { TechnicalEventMap } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
@@ -13,7 +13,7 @@ const TIMING = { pollIntervalMs: 20, balanceMs: 50, circuitInitialMs: 20, circui
 function stage() {
   const source = memorySource();
   const publisher = memoryPublisher({ keyOrderInBatch: false });
-  const routes = [{ destination: "out", retry: schedule([5, 5]), topic: topicOf }];
+  const routes = [{ destination: "out" as const, retry: scheduledRetry([5, 5]), topic: topicOf }];
   const relay = createRelay({ sources: [source], destinations: { out: publisher }, routes, timing: TIMING, lanes: 1 });
   const dead: TechnicalEventMap["IntentDeadLettered"][] = [];
   const failed: TechnicalEventMap["IntentRelayFailed"][] = [];

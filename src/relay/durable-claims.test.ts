@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import { delivered } from "../core/outcome.ts";
-import { type Answer, memoryPublisher } from "../publishers/memory/memory-publisher.ts";
+import { type MemoryAnswer, memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { createRelay } from "./relay.ts";
 
@@ -10,7 +10,7 @@ test("H1 B5 a lane claims at most a batch, half of it of one key, and stores whi
   const source = memorySource({ durableClaims: true });
   const publisher = memoryPublisher({ keyOrderInBatch: false });
   const answers: (() => void)[] = [];
-  publisher.respond(() => new Promise<Answer>((resolve) => answers.push(() => resolve(delivered))));
+  publisher.respond(() => new Promise<MemoryAnswer>((resolve) => answers.push(() => resolve(delivered))));
   for (const id of ["a1", "a2", "a3", "a4", "b1", "c1", "d1"])
     source.insert({ id, type: "t", key: id.charAt(0), payload: id });
   await using relay = createRelay({

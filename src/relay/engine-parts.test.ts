@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMING } from "../core/limits.ts";
 import { rejected, retry } from "../core/outcome.ts";
-import { exponential, schedule } from "../core/retry-policy.ts";
+import { exponentialRetry, scheduledRetry } from "../core/retry-policy.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { attemptsMaxOf, nextAfterFailure } from "./failure-rule.ts";
 import { fairShare } from "./fair-share.ts";
@@ -68,7 +68,7 @@ test("B4 a machine that slept has lost its lease, although its monotonic clock s
 });
 
 test("F2 a failed event is retried, then parked, blocked or skipped; a final error is dead at once", () => {
-  const policy = (onExhausted: "park" | "block" | "skip") => ({ retry: schedule([5]), onExhausted });
+  const policy = (onExhausted: "park" | "block" | "skip") => ({ retry: scheduledRetry([5]), onExhausted });
   const no = retry("no");
   assert.deepEqual(nextAfterFailure(policy("park"), no, 1, 0), { kind: "retry", delayMs: 5 });
   assert.deepEqual(nextAfterFailure(policy("park"), no, 2, 0), { kind: "dead", parks: true });
@@ -83,8 +83,8 @@ test("F2 a failed event is retried, then parked, blocked or skipped; a final err
 
 test("the attempts of a destination are those of its route with the most", () => {
   const routes = [
-    { destination: "a", retry: schedule([1, 2, 3]) },
-    { destination: "a", retry: exponential({ attemptsMax: 7 }) },
+    { destination: "a", retry: scheduledRetry([1, 2, 3]) },
+    { destination: "a", retry: exponentialRetry({ attemptsMax: 7 }) },
     { destination: "b" },
   ];
   assert.equal(attemptsMaxOf(routes, "a"), 7);

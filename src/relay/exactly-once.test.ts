@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import type { Message } from "../core/event.ts";
 import { rejected, retry } from "../core/outcome.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { TransactionBroker } from "../publishers/memory/memory-transaction-broker.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
-import { createRelay, type RelayOptions } from "./relay.ts";
+import { createRelay, type RelayDestination, type RelayOptions } from "./relay.ts";
 
 const QUICK = {
   leaseMs: 2_000,
@@ -22,15 +22,15 @@ const QUICK = {
   circuitMaxMs: 100,
 };
 
-function stage(options: Partial<RelayOptions> = {}) {
+function stage(options: Partial<RelayOptions> = {}, ofDestination: Omit<RelayDestination, "publisher"> = {}) {
   const source = memorySource();
   const publisher = memoryPublisher({ transactions: true });
   const reported: TechnicalEvent[] = [];
   const relayOf = (more: Partial<RelayOptions> = {}) => {
     const relay = createRelay({
       sources: [source],
-      destinations: { out: publisher },
-      routes: [{ destination: "out", retry: schedule([20, 20]) }],
+      destinations: { out: { publisher, ...ofDestination } },
+      routes: [{ destination: "out", retry: scheduledRetry([20, 20]) }],
       timing: QUICK,
       lanes: 2,
       ...options,
@@ -65,8 +65,7 @@ test("A2 every event is delivered once, in transactions", async () => {
 });
 
 test("A2 a transaction has no more events than its destination's transactionSize", async () => {
-  const limits = { destinationLimits: { out: { transactionSize: 2 } } };
-  const { publisher, relayOf, insert, ids } = stage({ lanes: 1, ...limits });
+  const { publisher, relayOf, insert, ids } = stage({ lanes: 1 }, { limits: { transactionSize: 2 } });
   const sizes = [0];
   publisher.respond(() => {
     sizes[sizes.length - 1]! += 1;

@@ -1,10 +1,10 @@
 import type { OnExhausted } from "../core/hold.ts";
 import type { Failed } from "../core/outcome.ts";
-import { delayAfter, exponential, longestDelayMs, type RetryPolicy } from "../core/retry-policy.ts";
+import { delayAfter, exponentialRetry, longestDelayMs, type RetryPolicy } from "../core/retry-policy.ts";
 import type { FailureNext } from "../ports/queue-store.ts";
 
 /** The retry policy of a route without one. */
-export const DEFAULT_RETRY = exponential();
+export const DEFAULT_RETRY = exponentialRetry();
 
 /** How often a failing event is retried, and what happens after that. */
 export interface FailurePolicy {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import type { Route } from "../routing/routes.ts";
@@ -26,7 +26,7 @@ export function stage(route: Partial<Route> = {}, options: Partial<RelayOptions>
   const relay = createRelay({
     sources: [source],
     destinations: { out: publisher },
-    routes: [{ destination: "out", retry: schedule([20, 20]), ...route }],
+    routes: [{ destination: "out", retry: scheduledRetry([20, 20]), ...route }],
     timing: QUICK,
     ...options,
   });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import { rejected, retry } from "../core/outcome.ts";
-import { exponential, schedule } from "../core/retry-policy.ts";
+import { exponentialRetry, scheduledRetry } from "../core/retry-policy.ts";
 import type { Grant, PipelineSpec, QueueStore } from "../ports/queue-store.ts";
 import type { TechnicalEvent } from "../ports/technical-events.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
@@ -45,7 +45,7 @@ test("F2 skip: the events behind a dead first event are delivered", async () => 
 test("F2 block: an exhausted first event is retried for ever and nothing is dead", async () => {
   const { source, publisher, relay, insert, of } = stage({
     onExhausted: "block",
-    retry: exponential({ initialMs: 1, maxMs: 5, attemptsMax: 2 }),
+    retry: exponentialRetry({ initialMs: 1, maxMs: 5, attemptsMax: 2 }),
   });
   await using _ = relay;
   publisher.respond(({ event }) => (event.id === "a1" ? retry("no") : { kind: "delivered" }));
@@ -88,7 +88,7 @@ test("B3 an error that no retry can cure is dead at once", async () => {
 });
 
 test("Retry-After is honoured when it is longer than the policy's delay", async () => {
-  const { publisher, relay, insert, of } = stage({ retry: schedule([1, 1, 1]) });
+  const { publisher, relay, insert, of } = stage({ retry: scheduledRetry([1, 1, 1]) });
   await using _ = relay;
   publisher.failNext(1, retry("slow down", { afterMs: 150 }));
   insert("a", "a1");
@@ -100,7 +100,7 @@ test("Retry-After is honoured when it is longer than the policy's delay", async 
 });
 
 test("A4 an outage of the destination costs no attempts, and the backlog then drains by itself, in order", async () => {
-  const { source, publisher, relay, insert, of } = stage({ retry: schedule([]) });
+  const { source, publisher, relay, insert, of } = stage({ retry: scheduledRetry([]) });
   await using _ = relay;
   publisher.down("connection refused");
   for (let i = 0; i < 50; i += 1) insert(`k${i % 5}`, `e${i}`);
@@ -118,7 +118,7 @@ test("A4 an outage of the destination costs no attempts, and the backlog then dr
 });
 
 test("F4 a topic that takes nothing blocks only its own events and their keys", async () => {
-  const { source, publisher, relay, of } = stage({ retry: schedule([]) });
+  const { source, publisher, relay, of } = stage({ retry: scheduledRetry([]) });
   await using _ = relay;
   let broken = true;
   publisher.respond(({ topic }) =>
@@ -138,7 +138,7 @@ test("F4 a topic that takes nothing blocks only its own events and their keys", 
 });
 
 test("F4 an event that is never answered is held, and the others are delivered", async () => {
-  const { source, publisher, relay, insert } = stage({ retry: schedule([]) });
+  const { source, publisher, relay, insert } = stage({ retry: scheduledRetry([]) });
   await using _ = relay;
   publisher.respond(({ event }) => (event.id === "mute" ? "hang" : { kind: "delivered" }));
   insert("m", "mute", "m2");
@@ -155,7 +155,7 @@ test("F4 an event that is never answered is held, and the others are delivered",
 
 test("the brake: a hundred equal failures open the circuit before everything becomes a dead letter", async () => {
   const { source, publisher, relay, insert, of } = stage(
-    { retry: schedule([]) },
+    { retry: scheduledRetry([]) },
     { limits: { failuresInRowMax: 100, batchSize: 10 } },
   );
   await using _ = relay;
@@ -298,7 +298,7 @@ test("a drain ends although the only busy lane was left out of the last run", as
 });
 
 test("G2 F2 a drain ends only when the events parked behind a retried one are delivered too", async () => {
-  const { source, publisher: refusing, relay: before, insert } = stage({ retry: schedule([100, 60_000]) });
+  const { source, publisher: refusing, relay: before, insert } = stage({ retry: scheduledRetry([100, 60_000]) });
   refusing.respond(() => retry("no"));
   insert("a", "a1", "a2");
   assert.equal((await before.drain()).retrying, 1);

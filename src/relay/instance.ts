@@ -18,7 +18,7 @@ interface InstanceOptions {
   readonly name: string;
   readonly service: string | undefined;
   /** The address of each destination, for people. */
-  readonly addresses: Readonly<Record<string, string>>;
+  readonly addresses: ReadonlyMap<string, string | undefined>;
   readonly membership: Membership;
   readonly pipelines: readonly { readonly context: PipelineContext; readonly retentionMs: number | null }[];
   readonly timing: Timing;
@@ -109,7 +109,7 @@ export class Instance {
     const { addresses, pipelines, service } = this.#options;
     const contexts = pipelines.map(({ context }) => context);
     const ends = contexts.flatMap(({ destination, name }) => {
-      const address = addresses[destination.name];
+      const address = addresses.get(destination.name);
       return address === undefined ? [] : [[name, address] as const];
     });
     return {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import { retry } from "../core/outcome.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { createRelay } from "./relay.ts";
@@ -17,7 +17,7 @@ function stage(durableClaims: boolean) {
   const relay = createRelay({
     sources: [source],
     destinations: { out: publisher },
-    routes: [{ destination: "out", retry: schedule(Array(5_000).fill(5)) }],
+    routes: [{ destination: "out", retry: scheduledRetry(Array(5_000).fill(5)) }],
     timing: QUICK,
     lanes: 2,
   });

@@ -25,8 +25,8 @@ for (const durableClaims of [false, true]) {
     const storage = memorySource({ durableClaims });
     storage.insert({ id: "1", type: "a", payload: "x" }, { id: "2", type: "b", payload: "y" });
     const routes = [
-      { types: ["a"], destination: "memory" },
-      { types: ["b"], destination: "stdout" },
+      { types: ["a"], destination: "memory" as const },
+      { types: ["b"], destination: "stdout" as const },
     ];
     await using relay = createRelay({ sources: [storage], destinations: publishers, routes });
     await relay.drain();

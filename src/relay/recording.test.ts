@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { assertWithin } from "../../test/servers/pace.ts";
 import { until } from "../../test/servers/until.ts";
 import { rejected, retry } from "../core/outcome.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import type { AttemptRecorder, RecordedAttempt } from "../ports/attempt-recorder.ts";
 import { memoryPublisher } from "../publishers/memory/memory-publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
@@ -19,7 +19,7 @@ function stage(takesDelivered: boolean) {
     takesDelivered: () => takesDelivered,
     record: (attempt) => void recorded.push(attempt),
   };
-  const routes = [{ destination: "out", retry: schedule([5, 5]), headers: () => ({ sent: "yes" }) }];
+  const routes = [{ destination: "out" as const, retry: scheduledRetry([5, 5]), headers: () => ({ sent: "yes" }) }];
   const parts = { sources: [source], destinations: { out: publisher }, routes, timing: TIMING, lanes: 1 };
   return { source, publisher, relay: createRelay({ ...parts, recorder }), recorded };
 }

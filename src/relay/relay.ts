@@ -13,22 +13,20 @@ import { Destination } from "./destination.ts";
 import { type DrainReport, drained } from "./drain.ts";
 import { attemptsMaxOf } from "./failure-rule.ts";
 import { Instance } from "./instance.ts";
-import { type Listener, TechnicalEventBus } from "./technical-event-bus.ts";
+import { Readiness, type UnreadyPipeline } from "./readiness.ts";
+import { TechnicalEventBus, type TechnicalEventListener } from "./technical-event-bus.ts";
 
 /** What a relay is made of. */
-export interface RelayOptions {
+export interface RelayOptions<DestinationName extends string = string> {
   readonly sources: readonly QueueSource[];
-  readonly destinations: Readonly<Record<string, Publisher>>;
-  /** Rate limits in events per second, by the destination's name. Absent: none. */
-  readonly rates?: Readonly<Record<string, number>>;
-  /** Limits of single destinations, by name. They win over the limits of a source. */
-  readonly destinationLimits?: Readonly<Record<string, Partial<Limits>>>;
+  /** By name: a publisher, or a publisher with settings of its own. */
+  readonly destinations: Readonly<Record<DestinationName, Publisher | RelayDestination>>;
   /** Absent: all events go to the only destination, topic = event type, key = aggregate id. */
-  readonly routes?: readonly Route[];
+  readonly routes?: readonly Route<NoInfer<DestinationName>>[];
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Timing>;
   /** Settings of single sources, by name. The limits of a destination itself stay those of the relay. */
-  readonly policies?: (source: string) => SourcePolicy;
+  readonly policies?: (source: string) => SourcePolicy<NoInfer<DestinationName>>;
   /** The number of lanes of a new pipeline. Later the number in the database wins. */
   readonly lanes?: number;
   /** Delivered rows older than this are deleted. Absent: kept for ever. */
@@ -40,8 +38,6 @@ export interface RelayOptions {
    * same table is refused. Absent: it counts as part of every deployment.
    */
   readonly service?: string;
-  /** The address of each destination, by its name, without secrets. For people, and to compare instances. */
-  readonly addresses?: Readonly<Record<string, string>>;
   /** Records attempts for people. */
   readonly recorder?: AttemptRecorder;
   /** The answer times of the destinations, to keep them across a reload. Absent: they end with this relay. */
@@ -50,9 +46,20 @@ export interface RelayOptions {
   readonly random?: Random;
 }
 
+/** A destination with its own settings. */
+export interface RelayDestination {
+  readonly publisher: Publisher;
+  /** Events per second of this instance. Absent: no limit. */
+  readonly ratePerSecond?: number | undefined;
+  /** They win over the limits of the relay and of a source. */
+  readonly limits?: Partial<Limits> | undefined;
+  /** Where it is, without secrets. For people, and to compare instances. */
+  readonly address?: string | undefined;
+}
+
 /** Settings of one source, which win over those of the relay. */
-export interface SourcePolicy {
-  readonly routes?: readonly Route[];
+export interface SourcePolicy<DestinationName extends string = string> {
+  readonly routes?: readonly Route<DestinationName>[];
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Pick<Timing, "pollIntervalMs">>;
 }
@@ -60,32 +67,51 @@ export interface SourcePolicy {
 /** A running relay. */
 export interface Relay extends AsyncDisposable {
   /**
-   * Starts to deliver. It does not wait for servers: technical events report those that are unreachable, and it
-   * retries.
+   * Starts to deliver, and waits for nothing: neither for servers nor for lanes, which is what `ready` is for. Technical
+   * events report what is unreachable, and the relay retries. Rejects with RELAY_STOPPED after a stop.
    */
   start(): Promise<void>;
+  /**
+   * Resolves once, when every pipeline is connected, its tables are found, and all of its lanes are taken, by this relay
+   * or by others. It stays pending as long as that takes, for instance until a missing table exists: `unready` says why.
+   * Destinations are not part of it: events wait for those. Rejects with RELAY_STOPPED, at the end of a `stop` that
+   * came first; without a listener the rejection is ignored.
+   */
+  readonly ready: Promise<void>;
+  /** The pipelines that do not deliver at present, each with the reason; also before the start and after the stop. */
+  unready(): readonly UnreadyPipeline[];
+  /**
+   * Settles with the first `stop`, as that does. Nothing else ends a relay: it outlives every outage. Without a listener
+   * a rejection is ignored.
+   */
+  readonly ended: Promise<void>;
   /** Stops claiming, finishes and settles what is on the wire, releases the lanes and closes everything. */
   stop(): Promise<void>;
   /** Starts if necessary. Resolves when every pending event is delivered, held, or cannot reach its destination. */
   drain(): Promise<DrainReport>;
   /** Subscribes to one kind of technical event. Returns the function that unsubscribes. */
-  on<Name extends TechnicalEventName>(name: Name, listener: Listener<Name>): () => void;
+  on<Name extends TechnicalEventName>(name: Name, listener: TechnicalEventListener<Name>): () => void;
   /** Subscribes to all technical events. Returns the function that unsubscribes. */
   onAny(listener: (event: TechnicalEvent) => void): () => void;
 }
 
 /** Creates a relay. Throws CONFIG_INVALID for settings that cannot work; it connects to nothing before `start`. */
-export function createRelay(options: RelayOptions): Relay {
+export function createRelay<DestinationName extends string>(given: RelayOptions<DestinationName>): Relay {
+  const options: RelayOptions = given;
   const clock = options.clock ?? systemClock;
   const bus = new TechnicalEventBus(clock);
   const destinations = destinationsOf(options, clock, bus);
   const instances = instancesOf(options, clock, bus, destinations);
   const timing = { ...DEFAULT_TIMING, ...options.timing };
+  const readiness = new Readiness(instances, bus);
+  const ended = Promise.withResolvers<void>();
+  // Whoever calls `stop` gets the error.
+  ended.promise.catch(() => undefined);
   let stopped: Promise<void> | null = null;
 
   async function start(): Promise<void> {
-    if (stopped !== null)
-      throw new RelayError("CONFIG_INVALID", "This relay was stopped and cannot start again; create a new one.");
+    if (stopped !== null) throw new RelayError("RELAY_STOPPED", "This relay was stopped.");
+    readiness.started();
     for (const instance of instances) instance.start();
   }
 
@@ -102,7 +128,11 @@ export function createRelay(options: RelayOptions): Relay {
   }
 
   function stop(): Promise<void> {
-    stopped ??= stopAll();
+    if (stopped === null) {
+      const isOver = readiness.stopping();
+      stopped = stopAll().finally(isOver);
+      ended.resolve(stopped);
+    }
     return stopped;
   }
 
@@ -113,6 +143,9 @@ export function createRelay(options: RelayOptions): Relay {
 
   return {
     start,
+    ready: readiness.ready,
+    unready: () => readiness.unready(),
+    ended: ended.promise,
     stop,
     drain,
     on: (name, listener) => bus.on(name, listener),
@@ -129,17 +162,17 @@ function destinationsOf(options: RelayOptions, clock: Clock, events: TechnicalEv
   const circuit = { initialMs: timing.circuitInitialMs, maxMs: timing.circuitMaxMs };
   const random = options.random ?? systemRandom;
   const answers = options.answers ?? new AnswerBook(clock);
-  const entries = Object.entries(options.destinations);
+  const entries = destinationEntries(options);
   if (entries.length === 0) throw new RelayError("CONFIG_INVALID", "destinations is empty: name at least one.");
   return new Map(
-    entries.map(([name, publisher]) => [
+    entries.map(([name, { publisher, ratePerSecond }]) => [
       name,
       new Destination({
         name,
         publisher,
         limits,
         circuit,
-        ratePerSecond: options.rates?.[name],
+        ratePerSecond,
         clock,
         random,
         events,
@@ -159,6 +192,7 @@ function instancesOf(
   const instanceTiming = checkTiming({ ...DEFAULT_TIMING, ...options.timing });
   const random = options.random ?? systemRandom;
   const names = [...destinations.keys()];
+  const settings = new Map(destinationEntries(options));
   if (options.routes !== undefined) compileRoutes(options.routes, names);
   if (options.sources.length === 0) throw new RelayError("CONFIG_INVALID", "sources is empty: name at least one.");
 
@@ -172,7 +206,7 @@ function instancesOf(
       .filter((destination) => routeList.some((route) => route.destination === destination.name))
       .map((destination): { context: PipelineContext; retentionMs: number | null } => {
         const name = `${source.name}->${destination.name}`;
-        const ofDestination = options.destinationLimits?.[destination.name];
+        const ofDestination = settings.get(destination.name)?.limits;
         const limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits, ...own.limits, ...ofDestination });
         const store = source.pipeline({
           name,
@@ -196,7 +230,7 @@ function instancesOf(
     return new Instance({
       name,
       service: options.service,
-      addresses: options.addresses ?? {},
+      addresses: new Map([...settings].map(([destination, { address }]) => [destination, address])),
       membership,
       pipelines: sources.flatMap(pipelinesOf),
       timing: instanceTiming,
@@ -205,6 +239,10 @@ function instancesOf(
       events,
     });
   });
+}
+
+function destinationEntries({ destinations }: RelayOptions): [name: string, settings: RelayDestination][] {
+  return Object.entries(destinations).map(([name, it]) => [name, "publisher" in it ? it : { publisher: it }]);
 }
 
 function routeToTheOnly(destinations: readonly string[]): Route[] {

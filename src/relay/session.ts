@@ -135,6 +135,11 @@ export class Session implements LaneHost {
     return this.#context.name;
   }
 
+  /** Lanes that no living instance owned at the last survey; infinite before the first one. */
+  get unserved(): number {
+    return this.#unserved;
+  }
+
   /** True while an operator has paused the pipeline, as of the last survey. */
   get isPaused(): boolean {
     return this.#changes.isPaused;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/servers/until.ts";
 import { retry } from "../core/outcome.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import { memorySource } from "../sources/memory/memory-source.ts";
 import { ids, QUICK, stage } from "./failure-stage.test.ts";
@@ -10,7 +10,7 @@ import { createRelay } from "./relay.ts";
 
 for (const scope of ["destination", "topic"] as const) {
   test(`H1 one event that is answered as if the ${scope} took nothing blocks no other event, and is dead in the end`, async () => {
-    const { source, publisher, relay, insert, of } = stage({ retry: schedule([20, 20]) });
+    const { source, publisher, relay, insert, of } = stage({ retry: scheduledRetry([20, 20]) });
     await using _ = relay;
     publisher.respond(({ event }) => (event.id === "bad" ? retry("403", { scope }) : { kind: "delivered" }));
     insert("first", "bad", "behind");
@@ -29,7 +29,7 @@ for (const scope of ["destination", "topic"] as const) {
   });
 
   test(`H1 the only key that a ${scope} accepts is delivered, and the events of the others are not dead`, async () => {
-    const { source, publisher, relay, insert } = stage({ retry: schedule([]) });
+    const { source, publisher, relay, insert } = stage({ retry: scheduledRetry([]) });
     await using _ = relay;
     publisher.respond(({ key }) => (key === "only" ? { kind: "delivered" } : retry("403", { scope })));
     for (let i = 0; i < 60; i += 1) insert(`k${i}`, `e${i}`);
@@ -67,7 +67,7 @@ test("H1 a destination that says when to come again is asked then, however short
 });
 
 test("H1 a destination that answers for its topic is back: health no longer reports its earlier failure", async () => {
-  const { publisher, relay, insert } = stage({ retry: schedule([]) });
+  const { publisher, relay, insert } = stage({ retry: scheduledRetry([]) });
   await using _ = relay;
   const reported: string[] = [];
   relay.on("CircuitOpened", ({ reason, topic }) =>
@@ -103,7 +103,7 @@ test("H1 one event that makes its whole batch fail is sent alone, and is dead in
     },
     close: async () => {},
   };
-  const routes = [{ destination: "out", retry: schedule([20]) }];
+  const routes = [{ destination: "out" as const, retry: scheduledRetry([20]) }];
   await using relay = createRelay({ sources: [source], destinations: { out: publisher }, routes, timing: QUICK });
   for (let i = 0; i < 100; i += 1) {
     source.insert({ id: i === 50 ? "bad" : `e${i}`, type: "t", key: `k${i}`, payload: "" });
@@ -119,7 +119,7 @@ test("H1 one event that makes its whole batch fail is sent alone, and is dead in
 });
 
 test("H1 where nothing was sent, or part of the destination is down, no attempt is ever counted", async () => {
-  const { source, publisher, relay, insert, of } = stage({ retry: schedule([]) });
+  const { source, publisher, relay, insert, of } = stage({ retry: scheduledRetry([]) });
   await using _ = relay;
   const outside = retry("no leader", { scope: "topic", isOutside: true });
   publisher.respond(({ key }) => (key === "away" ? outside : { kind: "delivered" }));
@@ -166,7 +166,12 @@ test("H1 a publisher that does not end when it is aborted does not block its lan
     close: async () => {},
   };
   const timing = { ...QUICK, leaseMs: 500, leaseMarginMs: 100 };
-  const options = { sources: [source], destinations: { out: publisher }, routes: [{ destination: "out" }], timing };
+  const options = {
+    sources: [source],
+    destinations: { out: publisher },
+    routes: [{ destination: "out" as const }],
+    timing,
+  };
   await using relay = createRelay({ ...options, lanes: 1, limits: { publishesPerLane: 1 } });
   const lanes: number[] = [];
   relay.on("PublishStuck", ({ lane }) => lanes.push(lane));

@@ -7,7 +7,7 @@ import type {
 } from "../ports/technical-events.ts";
 
 /** A function that gets technical events of one kind. */
-export type Listener<Name extends TechnicalEventName> = (
+export type TechnicalEventListener<Name extends TechnicalEventName> = (
   event: Extract<TechnicalEvent, { readonly name: Name }>,
 ) => void;
 
@@ -22,7 +22,7 @@ export class TechnicalEventBus implements TechnicalEvents {
   }
 
   /** Subscribes to one kind of event. Returns the function that unsubscribes. */
-  on<Name extends TechnicalEventName>(name: Name, listener: Listener<Name>): () => void {
+  on<Name extends TechnicalEventName>(name: Name, listener: TechnicalEventListener<Name>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners);
     listeners.add(listener);

@@ -1,4 +1,4 @@
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 
 /** CloudEvents 1.0: the attributes as headers beside the payload, or as members of a JSON document around it. */
 export interface Envelope {
@@ -10,7 +10,7 @@ export interface Envelope {
 }
 
 interface Enveloped {
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: Buffer;
 }
 

@@ -1,4 +1,4 @@
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 
 /** The message that an intent relay makes of an intent. */
 export interface IntentMessage {
@@ -7,7 +7,7 @@ export interface IntentMessage {
   /** Absent: the intent's own key. */
   readonly key?: string | null;
   /** Added to the intent's headers. They cannot change the id. */
-  readonly headers?: Headers;
+  readonly headers?: EventHeaders;
   /** Absent: the target's topic, or the intent's type where the target has none. */
   readonly topic?: string;
 }
@@ -16,7 +16,7 @@ export interface IntentMessage {
 export interface Translated {
   readonly topic: string | undefined;
   readonly key: string | null;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: Buffer;
 }
 
@@ -59,7 +59,7 @@ function withKey(body: object, id: string): object {
 }
 
 /** The content type in the row's headers describes the stored payload, not the new one, and is replaced. */
-function jsonHeaders(own: Headers, event: OutboxEvent): Headers {
+function jsonHeaders(own: EventHeaders, event: OutboxEvent): EventHeaders {
   const isContentType = (name: string) => name.toLowerCase() === CONTENT_TYPE;
   if (Object.keys(own).some(isContentType)) return own;
   const name = Object.keys(event.headers).find(isContentType) ?? CONTENT_TYPE;

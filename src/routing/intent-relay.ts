@@ -1,5 +1,5 @@
 import { RelayError } from "../core/errors.ts";
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 import type { OnExhausted } from "../core/hold.ts";
 import type { RetryPolicy } from "../core/retry-policy.ts";
 import { type IntentMessage, type Translated, translatedOf } from "./intent-message.ts";
@@ -15,7 +15,7 @@ export interface Intent {
   readonly type: string;
   readonly key: string | null;
   readonly payload: Buffer;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
   /** The payload as JSON. Throws when it is not JSON: the intent then becomes a dead letter with that reason. */
@@ -59,7 +59,10 @@ export function defineIntentRelay(relay: IntentRelay): IntentRelay {
 }
 
 /** The route from this intent type, through its relay, to the destination of this name. */
-export function intentRoute(relay: IntentRelay, destination: string): Route {
+export function intentRoute<DestinationName extends string>(
+  relay: IntentRelay,
+  destination: DestinationName,
+): Route<DestinationName> {
   const { onExhausted, retry, target, type } = relay;
   // A route computes topic, key, headers and payload one by one, but the translation must run only once.
   const known = new WeakMap<OutboxEvent, Translated>();

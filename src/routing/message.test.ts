@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 import { messageOf } from "./message.ts";
 
 function event(changes: Partial<OutboxEvent> = {}): OutboxEvent {
@@ -46,7 +46,7 @@ test("A16 the time of creation is as Date.toISOString writes it, whatever precis
 });
 
 test("B6 no header of the row is lost, the relay's own win on conflict", () => {
-  const own: Headers = JSON.parse('{"tenant":"t","event-id":"forged","__proto__":"kept","constructor":"kept"}');
+  const own: EventHeaders = JSON.parse('{"tenant":"t","event-id":"forged","__proto__":"kept","constructor":"kept"}');
   const { headers } = messageOf(route, event({ headers: own }));
   assert.deepEqual(Object.entries(headers).sort(), [
     ["__proto__", "kept"],

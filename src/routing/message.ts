@@ -1,4 +1,4 @@
-import type { Headers, Message, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, Message, OutboxEvent } from "../core/event.ts";
 import { enveloped } from "./envelope.ts";
 import type { Route } from "./routes.ts";
 
@@ -20,7 +20,7 @@ export function messageOf(route: Route, event: OutboxEvent, attributePrefix = AT
 }
 
 /** Hot path: it copies the row's headers only when there are any, and makes the usual ones in one step. */
-function headersOf({ correlationId, createdAt, headers: stored, id }: OutboxEvent): Headers {
+function headersOf({ correlationId, createdAt, headers: stored, id }: OutboxEvent): EventHeaders {
   const isPlain = isEmpty(stored);
   if (isPlain && correlationId !== null && createdAt !== null) {
     return { "event-id": id, "correlation-id": correlationId, "created-at": isoMilliseconds(createdAt) };
@@ -48,11 +48,11 @@ const CODE_OF_T = 84;
 const CODE_OF_Z = 90;
 
 /** Receivers recognise duplicates by the id alone, so no route can remove or change it. */
-function withOwn(defaults: Headers, own: Headers, id: string): Headers {
+function withOwn(defaults: EventHeaders, own: EventHeaders, id: string): EventHeaders {
   return { ...defaults, ...own, "event-id": id };
 }
 
-function isEmpty(headers: Headers): boolean {
+function isEmpty(headers: EventHeaders): boolean {
   for (const _ in headers) return false;
   return true;
 }

@@ -1,5 +1,5 @@
 import { RelayError } from "../core/errors.ts";
-import type { Headers, OutboxEvent } from "../core/event.ts";
+import type { EventHeaders, OutboxEvent } from "../core/event.ts";
 import type { OnExhausted } from "../core/hold.ts";
 import type { RetryPolicy } from "../core/retry-policy.ts";
 import { covers, fieldsHold, matchesPattern } from "../core/type-filter.ts";
@@ -10,7 +10,7 @@ import { nearestName } from "./nearest-name.ts";
 export { messageOf } from "./message.ts";
 
 /** Which events go to a destination, and as what message. The first route that matches takes the event. */
-export interface Route {
+export interface Route<DestinationName extends string = string> {
   /** Exact types, or patterns in which `*` matches any characters. Absent: every type. */
   readonly types?: readonly string[];
   /**
@@ -18,11 +18,12 @@ export interface Route {
    * in which `*` matches any characters. Plain data, because the source itself evaluates the conditions, in SQL.
    */
   readonly when?: Readonly<Record<string, string | readonly string[]>>;
-  readonly destination: string;
+  /** One of the relay's destinations. */
+  readonly destination: DestinationName;
   readonly topic?: (event: OutboxEvent) => string;
   readonly key?: (event: OutboxEvent) => string | null;
   /** Added to the headers of the row and the relay's own. Only `event-id` cannot be changed. */
-  readonly headers?: (event: OutboxEvent) => Headers;
+  readonly headers?: (event: OutboxEvent) => EventHeaders;
   /** The bytes to send instead of the stored ones. */
   readonly payload?: (event: OutboxEvent) => Buffer;
   /** Absent: the payload without an envelope. */

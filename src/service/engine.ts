@@ -13,7 +13,7 @@ import type { Configured } from "../operations/pipelines/orphans.ts";
 import type { AttemptRecorder } from "../ports/attempt-recorder.ts";
 import type { Publisher } from "../ports/publisher.ts";
 import type { Backlog, PipelineSpec } from "../ports/queue-store.ts";
-import { createRelay, type Relay, type SourcePolicy } from "../relay/relay.ts";
+import { createRelay, type Relay, type RelayDestination, type SourcePolicy } from "../relay/relay.ts";
 import type { Route } from "../routing/routes.ts";
 import { BacklogWatch, countBacklogs, type WatchedSource } from "../telemetry/backlog-watch.ts";
 import type { PipelineEnds } from "../telemetry/metrics/metrics.ts";
@@ -65,14 +65,13 @@ export function buildEngine(parts: EngineParts): Engine {
   const byName = new Map(tables.map((table) => [sourceName(table), table]));
   const relay = createRelay({
     sources,
-    ...destinationsOf(config, publishers),
+    destinations: destinationsOf(config, publishers),
     policies: (source) => sourcePolicy(config, byName.get(source)!, policies.get(source)!),
     limits: { ...config.limits, ...sharedLimits(pipelineCount(config, tables)) },
     timing: config.timing,
     lanes: config.lanes,
     instanceName: config.instanceName,
     service: config.service,
-    addresses: addressesOf(config),
     answers: { of: (destination) => answers.of(plainName(destination)) },
     ...(recorder === null ? {} : { recorder }),
     ...(config.retentionMs === null ? {} : { retentionMs: config.retentionMs }),
@@ -81,30 +80,28 @@ export function buildEngine(parts: EngineParts): Engine {
   return { relay, pipelines, backlog: new BacklogWatch(watched, systemClock), pollIntervalMs };
 }
 
-function destinationsOf(config: ServiceConfig, publishers: ReadonlyMap<string, Publisher>) {
-  const used = config.destinations.filter(({ name }) => publishers.has(name));
-  const entries = <T>(value: (destination: DestinationConfig) => T | null | undefined) =>
-    Object.fromEntries(
-      used.flatMap((it) => {
-        const own = value(it);
-        return own === null || own === undefined ? [] : [[pipelineEnd(it.name, config), own]];
-      }),
-    );
-  return {
-    destinations: entries(({ name }) => publishers.get(name)),
-    rates: entries(({ ratePerSecond }) => ratePerSecond),
-    destinationLimits: entries(({ limits }) => limits),
-  };
+function destinationsOf(
+  config: ServiceConfig,
+  publishers: ReadonlyMap<string, Publisher>,
+): Readonly<Record<string, RelayDestination>> {
+  const entries = config.destinations.flatMap((it) => {
+    const publisher = publishers.get(it.name);
+    return publisher === undefined ? [] : [[pipelineEnd(it.name, config), destinationOf(it, publisher)] as const];
+  });
+  return Object.fromEntries(entries);
 }
 
-/** The address of each destination, without secrets: its kind and its hosts. */
-function addressesOf(config: ServiceConfig): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    config.destinations.map(({ addresses, kind, name }) => [
-      pipelineEnd(name, config),
-      [kind, addresses.toSorted().join(",")].filter((part) => part !== "").join(" "),
-    ]),
-  );
+function destinationOf(
+  { addresses, kind, limits, ratePerSecond }: DestinationConfig,
+  publisher: Publisher,
+): RelayDestination {
+  return {
+    publisher,
+    limits,
+    // Without secrets: its kind and its hosts.
+    address: [kind, addresses.toSorted().join(",")].filter((part) => part !== "").join(" "),
+    ratePerSecond: ratePerSecond ?? undefined,
+  };
 }
 
 /**

@@ -1,17 +1,34 @@
+export type { EventState } from "../core/state.ts";
+export type { EventLog, LoggedEvent, LogItem, LogStart, NewLoggedEvent, Subscription } from "../ports/event-log.ts";
 export {
-  type Answer,
+  type MemoryAnswer,
   type MemoryPublisher,
   type MemoryPublisherOptions,
   memoryPublisher,
 } from "../publishers/memory/memory-publisher.ts";
-export { TransactionBroker } from "../publishers/memory/memory-transaction-broker.ts";
-export { MemoryDatabase } from "../sources/memory/memory-database.ts";
+export {
+  type BrokerReader,
+  TransactionBroker,
+  type TransactionBrokerOptions,
+} from "../publishers/memory/memory-transaction-broker.ts";
+export type { TransactionStep } from "../publishers/memory/memory-transactions.ts";
+export { MemoryDatabase, type MemoryDatabaseOptions, type NewMemoryEvent } from "../sources/memory/memory-database.ts";
 export { type MemorySource, type MemorySourceOptions, memorySource } from "../sources/memory/memory-source.ts";
+export type {
+  MemoryAttemptError,
+  MemoryDeadLetter,
+  MemoryEventRow,
+  MemoryHoldRow,
+  MemoryInstanceRow,
+  MemoryLaneRow,
+  MemoryPipelineTables,
+  MemoryTables,
+} from "../sources/memory/memory-tables.ts";
 export {
   type MemoryTechnicalEventStore,
   memoryTechnicalEventStore,
 } from "../telemetry/attempts/memory-technical-event-store.ts";
-export { applicable, type ContractCase } from "./contracts/contract-case.ts";
+export { applicableCases, type ContractCase } from "./contracts/contract-case.ts";
 export { membershipContract } from "./contracts/membership-contract.ts";
 export { publisherContract } from "./contracts/publisher-contract.ts";
 export type {

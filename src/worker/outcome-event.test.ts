@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RetryPolicy, schedule } from "../core/retry-policy.ts";
+import { type RetryPolicy, scheduledRetry } from "../core/retry-policy.ts";
 import type { LoggedEvent } from "../ports/event-log.ts";
 import { FinalFailure, failureOf, RetryLater } from "./failures.ts";
 import { outcomeEvent } from "./outcome-event.ts";
@@ -49,7 +49,7 @@ test("E6 Retry-After, in seconds or as a date, on an error or an answer, wins ov
     [undefined, 10_000],
   ];
   for (const [error, waitMs] of thrown) {
-    const outcome = failed(error, schedule([10_000]));
+    const outcome = failed(error, scheduledRetry([10_000]));
     assert.deepEqual([outcome.intent, outcome.final, outcome.waitMs], ["outbox", false, waitMs], String(error));
   }
 });
@@ -57,9 +57,12 @@ test("E6 Retry-After, in seconds or as a date, on an error or an answer, wins ov
 test("E6 no further try behind the last one, a final failure, or an end of the request; the domain decides by itself", () => {
   const error = new RetryLater("busy", 60_000);
   const none = { intent: undefined, final: true, waitMs: null };
-  assert.partialDeepStrictEqual(failed(error, schedule([10]), { attempt: 2 }), none);
-  assert.partialDeepStrictEqual(failed(new FinalFailure("closed"), schedule([10])), { ...none, reason: "closed" });
-  assert.partialDeepStrictEqual(failed(error, schedule([10]), { endedBy: ASKING }), none);
+  assert.partialDeepStrictEqual(failed(error, scheduledRetry([10]), { attempt: 2 }), none);
+  assert.partialDeepStrictEqual(failed(new FinalFailure("closed"), scheduledRetry([10])), {
+    ...none,
+    reason: "closed",
+  });
+  assert.partialDeepStrictEqual(failed(error, scheduledRetry([10]), { endedBy: ASKING }), none);
   assert.partialDeepStrictEqual(failed(error, null), { intent: undefined, final: false, waitMs: 60_000 });
   assert.partialDeepStrictEqual(failed(new Error("no"), null), { intent: undefined, final: false, waitMs: null });
   assert.partialDeepStrictEqual(failed(new FinalFailure("no"), null), none);

@@ -4,7 +4,7 @@ import { type RedisServer, startRedis } from "../../test/servers/redis.ts";
 import { until } from "../../test/servers/until.ts";
 import { TENANT, WorkerStage } from "../../test/servers/worker-stage.ts";
 import { isRelayError } from "../core/errors.ts";
-import { exponential, schedule } from "../core/retry-policy.ts";
+import { exponentialRetry, scheduledRetry } from "../core/retry-policy.ts";
 import { memoryEventLog } from "../testing/memory-event-log.ts";
 import { FinalFailure, RetryLater } from "./failures.ts";
 import { requestWorker } from "./request-worker.ts";
@@ -177,7 +177,7 @@ test("E6 a schedule: failures ask for the next try, attempts and key come from t
   const seen: [number, string][] = [];
   stage.relay();
   await stage.work({
-    retry: schedule([1, 5]),
+    retry: scheduledRetry([1, 5]),
     execute: (_, { attempt, idempotencyKey }) => {
       seen.push([attempt, idempotencyKey]);
       throw new Error(`refused ${attempt}`);
@@ -215,7 +215,7 @@ test("E6 a scheduled retry that succeeds is the outcome; the exponential policy 
   await using stage = new WorkerStage(server.url);
   stage.relay();
   await stage.work({
-    retry: exponential({ initialMs: 10, maxMs: 40, jitter: 0.5, attemptsMax: 5 }),
+    retry: exponentialRetry({ initialMs: 10, maxMs: 40, jitter: 0.5, attemptsMax: 5 }),
     execute: (_, { attempt }) => {
       if (attempt < 4) throw new Error("not yet");
       return attempt;

@@ -12,10 +12,10 @@ export interface WorkerLibrary {
 }
 
 /** An address as `redis://user:password@host:6379/0`, or the options of ioredis. */
-export type RedisPlace = string | ClientOptions;
+export type RedisPlace = string | Omit<RedisOptions, "replyMapping">;
 
 /** The worker relies on replies in the default form. */
-type ClientOptions = Omit<RedisOptions, "replyMapping">;
+type ClientOptions = Exclude<RedisPlace, string>;
 
 /** So that a worker is back soon after Redis is. */
 const RECONNECT_MS = { firstMs: 50, lastMs: 2_000 };

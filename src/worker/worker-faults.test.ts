@@ -4,7 +4,7 @@ import { assertWithin } from "../../test/servers/pace.ts";
 import { type RedisServer, startRedis } from "../../test/servers/redis.ts";
 import { until } from "../../test/servers/until.ts";
 import { WorkerStage } from "../../test/servers/worker-stage.ts";
-import { schedule } from "../core/retry-policy.ts";
+import { scheduledRetry } from "../core/retry-policy.ts";
 import { FinalFailure } from "./failures.ts";
 import type { ExecuteContext, RecordedOutcome } from "./worker-options.ts";
 
@@ -73,7 +73,7 @@ test("E6 a lock that is gone during execution: the signal aborts, nothing is rec
   const seen: ExecuteContext[] = [];
   await stage.work({
     lockMs: 300,
-    retry: schedule([1]),
+    retry: scheduledRetry([1]),
     execute: async (_, context) => {
       seen.push(context);
       if (seen.length > 1) return "paid";

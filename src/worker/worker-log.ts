@@ -1,7 +1,8 @@
 import type { LoggedEvent } from "../ports/event-log.ts";
 
 /** What happened to a job, or to the worker itself. */
-type WorkerLogOutcome =
+/** What became of a request. */
+export type WorkerLogOutcome =
   | "started"
   | "completed"
   | "failed"

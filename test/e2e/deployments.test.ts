@@ -102,9 +102,10 @@ describe("two deployments on one table", { concurrency: 3 }, () => {
   test("H1 instances of one deployment whose addresses differ are named", async () => {
     await withScene(server, [ORDERS], async (scene) => {
       const parts = { service: "shop", lanes: 2 };
-      const one = await relayInto(scene, "kafka", { ...parts, addresses: { kafka: "kafka one:9092" } });
+      const at = (address: string) => ({ kafka: { publisher: memoryPublisher(), address } });
+      const one = await relayInto(scene, "kafka", { ...parts, destinations: at("kafka one:9092") });
       await isServing(one.live);
-      const two = await relayInto(scene, "kafka", { ...parts, addresses: { kafka: "kafka two:9092" } });
+      const two = await relayInto(scene, "kafka", { ...parts, destinations: at("kafka two:9092") });
       for (const { live } of [one, two]) {
         const { reason } = await live.waitFor("SourceWarned", ({ code }) => code === "TABLE_SHARED");
         assert.match(reason, /kafka one:9092.*kafka two:9092|kafka two:9092.*kafka one:9092/);

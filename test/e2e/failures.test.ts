@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import type { OnExhausted } from "../../src/core/hold.ts";
-import { delayAfter, exponential, RETRY_PRESETS } from "../../src/core/retry-policy.ts";
+import { delayAfter, exponentialRetry, RETRY_PRESETS } from "../../src/core/retry-policy.ts";
 import { discardDeadLetters } from "../../src/operations/dead-letters/dead-letter-discard.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
 import { assertWithin } from "../servers/pace.ts";
@@ -18,14 +18,14 @@ before(async () => {
 after(() => server[Symbol.asyncDispose]());
 
 const toSink = (onExhausted: OnExhausted, attemptsMax = 3) => [
-  { destination: "sink", retry: exponential({ initialMs: 5, maxMs: 40, attemptsMax }), onExhausted },
+  { destination: "sink", retry: exponentialRetry({ initialMs: 5, maxMs: 40, attemptsMax }), onExhausted },
 ];
 
 describe("events that fail", { concurrency: 3 }, () => {
   test("A8: the wait before the next try survives a restart of the relay", async () => {
     await withScene(server, [ORDERS], async ({ arrived, insert, relay, sink, stage }) => {
       await sink.order({ kind: "retry", key: "k", count: 1 });
-      const routes = [{ destination: "sink", retry: exponential({ initialMs: 6_000 }) }];
+      const routes = [{ destination: "sink", retry: exponentialRetry({ initialMs: 6_000 }) }];
       const [id] = await insert(ORDERS, [{ key: "k" }]);
       const first = await relay({ routes });
       await first.waitFor("BatchSettled", ({ failed }) => failed === 1);
@@ -86,7 +86,7 @@ describe("events that fail", { concurrency: 3 }, () => {
       // The preset in miniature: the base is a thousandth, the shape is the same.
       const live = await relay({
         tables: [{ schema: "public", table: "event_outbox" }],
-        routes: [{ destination: "sink", retry: exponential({ initialMs: 30, maxMs: 3_600, attemptsMax: 6 }) }],
+        routes: [{ destination: "sink", retry: exponentialRetry({ initialMs: 30, maxMs: 3_600, attemptsMax: 6 }) }],
       });
       await live.waitFor("IntentDeadLettered");
       const [row] = await stage.sql<{ status: string; attempts: number; isolated: boolean }>(

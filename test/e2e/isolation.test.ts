@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { exponential } from "../../src/core/retry-policy.ts";
+import { exponentialRetry } from "../../src/core/retry-policy.ts";
 import { freePort } from "../servers/free-port.ts";
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts";
 import { BILLING } from "./outbox-tables.ts";
@@ -88,7 +88,7 @@ async function latencyOfHealthyKeys(
       destinations: { sink: sinkPublisher(scene.sink.port), dead: sinkPublisher(deadPort) },
       routes: [
         { types: ["dead.*"], destination: "dead" },
-        { destination: "sink", retry: exponential({ initialMs: 50, maxMs: 200 }), onExhausted: "block" },
+        { destination: "sink", retry: exponentialRetry({ initialMs: 50, maxMs: 200 }), onExhausted: "block" },
       ],
       lanes: 2,
     };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import type { OnExhausted } from "../../src/core/hold.ts";
-import { exponential } from "../../src/core/retry-policy.ts";
+import { exponentialRetry } from "../../src/core/retry-policy.ts";
 import { quoteIdentifier } from "../../src/postgres/identifiers.ts";
 import { managedTableSql } from "../../src/postgres/managed/managed-table.sql.ts";
 import { openDatabase } from "../../src/postgres/pool.ts";
@@ -127,7 +127,7 @@ async function withLog(run: (scene: LogScene) => Promise<void>): Promise<void> {
     const opened = openDatabase({ url: stage.relayUrl, timeouts: { statementMs: 2_000, lockMs: 1_000 } });
     database.defer(() => opened.close());
     const relay = (onExhausted: OnExhausted, retryMs = 20) => {
-      const retry = exponential({ initialMs: retryMs, maxMs: Math.max(100, retryMs), attemptsMax: 3 });
+      const retry = exponentialRetry({ initialMs: retryMs, maxMs: Math.max(100, retryMs), attemptsMax: 3 });
       const live = createRelay({
         sources: [
           logSource({

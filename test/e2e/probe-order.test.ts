@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { delivered, type Outcome, retry } from "../../src/core/outcome.ts";
-import { exponential } from "../../src/core/retry-policy.ts";
+import { exponentialRetry } from "../../src/core/retry-policy.ts";
 import type { Publisher } from "../../src/ports/publisher.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { memorySource } from "../../src/sources/memory/memory-source.ts";
@@ -32,7 +32,7 @@ async function sentAfterProbe(answer: Outcome): Promise<string[]> {
   const { publisher, sent } = publisherWith(answer);
   const source = memorySource();
   source.insert({ id: "1", type: "a", key: "k" }, { id: "2", type: "b", key: "k" }, { id: "3", type: "c", key: "k" });
-  const routes = [{ destination: "scripted", retry: exponential({ initialMs: 50 }) }];
+  const routes = [{ destination: "scripted" as const, retry: exponentialRetry({ initialMs: 50 }) }];
   await using relay = createRelay({ sources: [source], destinations: { scripted: publisher }, routes, lanes: 1 });
   await relay.start();
   await until("all events are delivered", () => source.delivered().length === 3);

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Limits, Timing } from "../../src/core/limits.ts";
-import type { ExponentialOptions } from "../../src/core/retry-policy.ts";
+import type { ExponentialRetryOptions } from "../../src/core/retry-policy.ts";
 import type { TechnicalEventName } from "../../src/ports/technical-events.ts";
 import type { TableName } from "../../src/postgres/identifiers.ts";
 import { programPath } from "../servers/program-path.ts";
@@ -23,7 +23,7 @@ export interface FleetOptions {
   readonly leaseMs?: number;
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Timing>;
-  readonly retry?: ExponentialOptions;
+  readonly retry?: ExponentialRetryOptions;
 }
 
 /** A line that the process printed: a technical event, or Started, Stopping, Stopped. */

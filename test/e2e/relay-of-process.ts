@@ -1,5 +1,5 @@
 import type { Limits, Timing } from "../../src/core/limits.ts";
-import { type ExponentialOptions, exponential } from "../../src/core/retry-policy.ts";
+import { type ExponentialRetryOptions, exponentialRetry } from "../../src/core/retry-policy.ts";
 import type { Publisher } from "../../src/ports/publisher.ts";
 import type { QueueSource } from "../../src/ports/queue-store.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
@@ -30,7 +30,7 @@ export function relayOfProcess(destination: string, publisher: Publisher, source
         leaseMs,
       }),
     destinations: { [destination]: publisher },
-    routes: [{ destination, retry: exponential(JSON.parse(variable("RETRY")) as ExponentialOptions) }],
+    routes: [{ destination, retry: exponentialRetry(JSON.parse(variable("RETRY")) as ExponentialRetryOptions) }],
     lanes: Number(variable("LANES")),
     limits: JSON.parse(variable("LIMITS")) as Partial<Limits>,
     timing: { ...(JSON.parse(variable("TIMING")) as Partial<Timing>), leaseMs },

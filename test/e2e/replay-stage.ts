@@ -18,6 +18,8 @@ export interface ReplayStage extends Stage {
 /** A service with its API, every answer of which is checked against the document. */
 export interface ReplayService extends ServiceProcess {
   readonly ask: Ask;
+  /** Where it listens. */
+  readonly origin: string;
 }
 
 export interface Buried {
@@ -60,7 +62,8 @@ export async function replayStage(
         return (await stage.sql("select from outbox_relay.lanes where owner is not null")).length > 0;
       });
       const document = (await running.get("/openapi.json")).json() as unknown as OpenApiDocument;
-      return Object.assign(running, { ask: apiClient(document, `http://127.0.0.1:${port}`) });
+      const origin = `http://127.0.0.1:${port}`;
+      return Object.assign(running, { origin, ask: apiClient(document, origin) });
     },
     command: (...args) => runCommand(args, env),
     bury: (many) => bury(stage, many),

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type { Limits, Timing } from "../../src/core/limits.ts";
-import type { Publisher } from "../../src/ports/publisher.ts";
 import type { TechnicalEvent, TechnicalEventName } from "../../src/ports/technical-events.ts";
 import type { ColumnNames } from "../../src/postgres/column-names.ts";
 import { quoteTable, type TableName } from "../../src/postgres/identifiers.ts";
@@ -26,10 +25,10 @@ export interface LiveRelay extends AsyncDisposable {
 }
 
 export interface SceneRelayOptions
-  extends Pick<RelayOptions, "routes" | "lanes" | "clock" | "retentionMs" | "service" | "addresses"> {
+  extends Pick<RelayOptions, "routes" | "lanes" | "clock" | "retentionMs" | "service"> {
   readonly tables?: readonly (TableName | TableReference)[];
   readonly columns?: ColumnNames;
-  readonly destinations?: Readonly<Record<string, Publisher>>;
+  readonly destinations?: RelayOptions["destinations"];
   readonly relaySchema?: string;
   readonly url?: string;
   readonly limits?: Partial<Limits>;

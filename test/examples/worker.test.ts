@@ -45,7 +45,6 @@ test("C1 F5 the worker example prints what it promises, and ends by SIGTERM with
   await server.createDatabase("plain");
   await using worker = await startWorker("plain");
   await until("all is delivered", async () => (await deliveredBy(worker)) === 6);
-  // Ready is who has ended a look at the table; events may be delivered before that.
   await until("it is ready", async () => (await worker.get("/readyz")).status === 200);
   worker.kill("SIGTERM");
   const { code, stdout, stderr } = await worker.ended;
@@ -93,6 +92,7 @@ test("C8 the worker is alive but not ready while its database does not answer", 
   await until("it is ready", async () => (await worker.get("/readyz").catch(() => null))?.status === 200);
   await server.query("alter table shop.outbox rename to hidden", [], "outage");
   await until("it says so", async () => (await worker.get("/readyz")).status === 503);
+  assert.match(JSON.stringify((await worker.get("/readyz")).json()), /shop\.outbox->broker.*shop\.outbox/);
   assert.equal((await worker.get("/livez")).status, 200);
   await server.query("alter table shop.hidden rename to outbox", [], "outage");
   await until("it is ready again", async () => (await worker.get("/readyz")).status === 200);

@@ -18,6 +18,12 @@ export class FakeRelay implements Relay {
     await this.#answers.start?.();
   }
 
+  readonly ready = Promise.resolve();
+  readonly ended = Promise.resolve();
+  unready(): [] {
+    return [];
+  }
+
   async stop(): Promise<void> {
     this.calls.push("stop");
   }

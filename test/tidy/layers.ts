@@ -26,6 +26,8 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   worker: [...lower, "requests"],
   // A frame around both sides; of the engine it knows the face alone.
   nestjs: [...lower, "postgres", "outbox", "relay"],
+  // Of the service it knows the HTTP API alone.
+  client: [],
   operations: [...lower, ...middle],
   config: [...lower, ...middle],
   testing: [...lower, ...middle],

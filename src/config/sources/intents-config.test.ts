@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { schedule } from "../../core/retry-policy.ts";
+import { scheduledRetry } from "../../core/retry-policy.ts";
 import type { IntentRelay } from "../../routing/intent-relay.ts";
 import { ConfigProblems } from "../reading/config-problems.ts";
 import { readSettings } from "../reading/read-settings.ts";
@@ -60,16 +60,20 @@ test("D1 a relay can use a configured destination; templates for all messages do
 });
 
 test("D5 a relay's own retry schedule and onExhausted override the table's", () => {
-  const { policy, routes } = configOf({}, loaded("a", { retry: schedule([1, 2]), onExhausted: "park" }), loaded("b"));
+  const { policy, routes } = configOf(
+    {},
+    loaded("a", { retry: scheduledRetry([1, 2]), onExhausted: "park" }),
+    loaded("b"),
+  );
   const of = (index: number) => routePolicyOf("intent", policy, routes[index]!.policy);
-  assert.deepEqual(of(0).retry, schedule([1, 2]));
+  assert.deepEqual(of(0).retry, scheduledRetry([1, 2]));
   assert.equal(of(0).onExhausted, "park");
   assert.deepEqual(of(1), policyOf("intent", policy));
 });
 
 test("D5 a listed schedule is a setting, and computed delays beside it are a contradiction", () => {
   const listed = configOf({ RETRY_SCHEDULE: "0s,30s,5m,30m", OUTBOX_DESTINATION: "stdout:" }).policy;
-  assert.deepEqual(policyOf("flag", listed).retry, schedule([0, 30_000, 300_000, 1_800_000]));
+  assert.deepEqual(policyOf("flag", listed).retry, scheduledRetry([0, 30_000, 300_000, 1_800_000]));
   for (const [name, value] of [
     ["MAX_RETRIES", "3"],
     ["RETRY_INITIAL_DELAY_MS", "1s"],

@@ -1,10 +1,10 @@
 import type { OnExhausted } from "../../core/hold.ts";
 import {
-  type ExponentialOptions,
-  exponential,
+  type ExponentialRetryOptions,
+  exponentialRetry,
   RETRY_PRESETS,
   type RetryPolicy,
-  schedule,
+  scheduledRetry,
 } from "../../core/retry-policy.ts";
 
 import type { LogPreset } from "../../sources/postgres/log/log-preset.ts";
@@ -17,7 +17,7 @@ export type TablePreset = "flag" | "worker" | "intent" | "openoutbox" | LogPrese
 export interface ExplicitPolicy {
   readonly pollIntervalMs: number | undefined;
   readonly onExhausted: OnExhausted | undefined;
-  readonly retry: { readonly [Name in keyof ExponentialOptions]?: ExponentialOptions[Name] | undefined };
+  readonly retry: { readonly [Name in keyof ExponentialRetryOptions]?: ExponentialRetryOptions[Name] | undefined };
   /** Listed delays in milliseconds. They replace computed ones. */
   readonly schedule: readonly number[] | undefined;
 }
@@ -69,7 +69,7 @@ export function policyOf(preset: TablePreset, explicit: ExplicitPolicy): TablePo
   return {
     pollIntervalMs: explicit.pollIntervalMs ?? own.pollIntervalMs,
     batchSize: own.batchSize,
-    retry: explicit.schedule === undefined ? retryOf(own.retry, explicit.retry) : schedule(explicit.schedule),
+    retry: explicit.schedule === undefined ? retryOf(own.retry, explicit.retry) : scheduledRetry(explicit.schedule),
     onExhausted: explicit.onExhausted ?? own.onExhausted,
     idHeader: own.idHeader,
   };
@@ -92,12 +92,12 @@ function retryOf(own: RetryPolicy, explicit: ExplicitPolicy["retry"]): RetryPoli
   const set = Object.fromEntries(Object.entries(explicit).filter(([, value]) => value !== undefined));
   if (Object.keys(set).length === 0) return own;
   const base = own.kind === "exponential" ? own : RETRY_PRESETS.flag;
-  const policy = { ...base, ...set } as Required<ExponentialOptions>;
+  const policy = { ...base, ...set } as Required<ExponentialRetryOptions>;
   // If only one of the two is set, the other one adapts.
   if (explicit.maxMs === undefined) policy.maxMs = Math.max(policy.maxMs, policy.initialMs);
   else policy.initialMs = Math.min(policy.initialMs, policy.maxMs);
   const { initialMs, factor, maxMs, jitter, attemptsMax } = policy;
-  return exponential({ initialMs, factor, maxMs, jitter, attemptsMax });
+  return exponentialRetry({ initialMs, factor, maxMs, jitter, attemptsMax });
 }
 
 const TABLE_PRESETS = Object.keys(PRESETS) as TablePreset[];

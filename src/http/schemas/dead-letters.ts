@@ -70,16 +70,18 @@ export const groupsSchema = z.object({
   ),
 });
 
-const changePlanSchema = z.object({
-  count: z.int(),
-  keys: z.int(),
-  byType: countsSchema,
-  bySource: countsSchema,
-  byError: countsSchema,
-  parking: z.int(),
-  warnings: z.array(z.string()),
-  strata: strataSchema,
-});
+const changePlanSchema = z
+  .object({
+    count: z.int(),
+    keys: z.int(),
+    byType: countsSchema,
+    bySource: countsSchema,
+    byError: countsSchema,
+    parking: z.int(),
+    warnings: z.array(z.string()),
+    strata: strataSchema,
+  })
+  .meta({ id: "DeadLetterChangePlan" });
 
 export const changeSchema = z
   .object({

@@ -34,7 +34,7 @@ const eventShape = {
 
 /** One page of events. */
 export const eventPageSchema = z.object({
-  events: z.array(z.object(eventShape).meta({ id: "Event" })),
+  events: z.array(z.object(eventShape).meta({ id: "ListedEvent" })),
   cursor: z.string().nullable().describe("Cursor of the next page; null at the end"),
   broken: brokenSchema,
   also: z

@@ -40,9 +40,11 @@ export const keysSchema = z.object({
 });
 
 /** The result of an action on one key. */
-export const keyChangeSchema = z.object({
-  changed: z.array(z.string()).describe("Ids of the changed events"),
-});
+export const keyChangeSchema = z
+  .object({
+    changed: z.array(z.string()).describe("Ids of the changed events"),
+  })
+  .meta({ id: "ChangedEvents" });
 
 /** The result of an action on several keys. */
 export const keyBulkSchema = z.object({

@@ -100,9 +100,11 @@ export const lanesSchema = z.object({
 });
 
 /** Which pipelines an action has changed. */
-export const changedPipelinesSchema = z.object({
-  pipelines: z.array(z.object({ pipeline: z.string(), hasChanged: z.boolean() })),
-});
+export const changedPipelinesSchema = z
+  .object({
+    pipelines: z.array(z.object({ pipeline: z.string(), hasChanged: z.boolean() })),
+  })
+  .meta({ id: "ChangedPipelines" });
 
 /** What removing a pipeline gives up. */
 export const forgetSchema = z

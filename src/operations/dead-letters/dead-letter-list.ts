@@ -1,5 +1,5 @@
 import { RelayError } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
@@ -41,7 +41,7 @@ export interface DeadLetterResolution {
 
 /** A dead letter with everything that is known of it. */
 export interface ShownDeadLetter extends DeadLetter {
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: ShownPayload;
   readonly createdAt: string | null;
   readonly errors: readonly FailedAttempt[];

@@ -1,5 +1,5 @@
 import { RelayError } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { parseTableName } from "../../postgres/identifiers.ts";
 import { writeSettings } from "../../postgres/lanes.ts";
 import { transaction } from "../../postgres/transaction.ts";
@@ -20,7 +20,7 @@ interface EditRequest {
   readonly source?: string | undefined;
   readonly payload: Buffer;
   /** Unchanged when absent. */
-  readonly headers?: Headers | undefined;
+  readonly headers?: EventHeaders | undefined;
   readonly author: Author;
 }
 

@@ -1,4 +1,4 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { writeSettings } from "../../postgres/lanes.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { transaction } from "../../postgres/transaction.ts";
@@ -9,7 +9,7 @@ import { isoSql } from "../events/event-time.ts";
 import { type ShownRules, shownTo } from "../events/redact-shown.ts";
 
 interface Content {
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   /** Null without the right to see payloads. */
   readonly payload: ShownPayload | null;
 }

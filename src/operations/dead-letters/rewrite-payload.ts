@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { RelayError } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { EventTable } from "../../postgres/event-table.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { Database } from "../../postgres/pool.ts";
@@ -16,7 +16,7 @@ interface Rewrite {
   readonly id: string;
   readonly payload: Buffer;
   /** Unchanged when absent. */
-  readonly headers?: Headers | undefined;
+  readonly headers?: EventHeaders | undefined;
   readonly author: Author;
   /** The plan that makes the change; null for an edit by hand. */
   readonly plan?: string | undefined;

@@ -1,4 +1,4 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { Database } from "../../postgres/pool.ts";
 import type { Row } from "../../postgres/session.ts";
 import { transaction } from "../../postgres/transaction.ts";
@@ -23,7 +23,7 @@ export interface ShownAttempt {
   readonly sentAt: string | null;
   /** From the request to its response. */
   readonly durationMs: number | null;
-  readonly headers: Headers | null;
+  readonly headers: EventHeaders | null;
 }
 
 /** Also has fields of the event itself, for when its row is gone. */

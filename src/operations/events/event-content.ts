@@ -1,4 +1,4 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { HeadersError, readHeaders } from "../../sources/postgres/headers.ts";
 
 /** One failed attempt of an event. */
@@ -43,7 +43,7 @@ export function attemptsOf(text: string | null | undefined): readonly FailedAtte
 }
 
 /** Content that is not a JSON object is shown as a single text. */
-export function headersOf(text: string | null | undefined): Headers {
+export function headersOf(text: string | null | undefined): EventHeaders {
   if (text == null) return {};
   try {
     return readHeaders(text, HEADERS_MAX);

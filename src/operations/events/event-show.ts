@@ -1,5 +1,5 @@
 import { isRelayError } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { writeSettings } from "../../postgres/lanes.ts";
 import type { Session } from "../../postgres/session.ts";
 import { pipelineTakes } from "../../postgres/table-takers.ts";
@@ -34,7 +34,7 @@ export interface ShownHold {
 
 /** An event with everything that is known of it. */
 export interface ShownEvent extends ListedEvent {
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   /** Null without the right to see payloads, and when no copy exists any more. */
   readonly payload: ShownPayload | null;
   readonly hold: ShownHold | null;

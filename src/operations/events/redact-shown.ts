@@ -1,5 +1,5 @@
 import { RelayError } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { jsonRedactor, nameForm, REDACTED } from "../../core/redacted-json.ts";
 import type { ShownPayload } from "./event-payload.ts";
 
@@ -8,7 +8,7 @@ export interface ShownRules {
   /** False when nothing is hidden. */
   readonly any: boolean;
   header(name: string, value: string): string;
-  headers(headers: Headers): Headers;
+  headers(headers: EventHeaders): EventHeaders;
   payload(payload: ShownPayload): ShownPayload;
 }
 
@@ -34,7 +34,7 @@ export function shownRules(patterns: readonly string[]): ShownRules {
 const SHOW_ALL: ShownRules = shownRules([]);
 
 interface WithContent {
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: ShownPayload | null;
 }
 
@@ -53,7 +53,7 @@ export function shownTo<Item extends WithContent>(
 }
 
 /** Throws when a redacted text is sent back: the hidden value would be lost. */
-export function requireUnredacted(rules: ShownRules | undefined, payload: Buffer, headers: Headers = {}): void {
+export function requireUnredacted(rules: ShownRules | undefined, payload: Buffer, headers: EventHeaders = {}): void {
   if (!rules?.any || ![payload.toString(), ...Object.values(headers)].some((text) => text.includes(REDACTED))) return;
   const what = `The content contains ${REDACTED} in place of a value that REDACT hides`;
   throw new RelayError("CONFIG_INVALID", `${what}: send the original value, or edit the row in the database`);

@@ -1,7 +1,7 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 
 interface Traced {
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly correlationId: string | null;
 }
 

@@ -7,7 +7,7 @@ import { transaction } from "../transaction.ts";
 import type { Migration } from "./migration.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "./migrations.ts";
 
-interface MigrationStatus {
+export interface MigrationStatus {
   /** 0 when there is no schema. */
   readonly version: number;
   readonly newest: number;

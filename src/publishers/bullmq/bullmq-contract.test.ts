@@ -1,7 +1,7 @@
 import { after, before, test } from "node:test";
 import { type Job, Queue } from "bullmq";
 import { type RedisServer, startRedis } from "../../../test/servers/redis.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness, Received } from "../../testing/contracts/publisher-subject.ts";
 import { type BullmqEvent, bullmqPublisher } from "./bullmq-publisher.ts";
@@ -34,7 +34,7 @@ const harness: PublisherHarness = {
   },
 };
 
-for (const check of applicable(publisherContract, harness)) {
+for (const check of applicableCases(publisherContract, harness)) {
   test(`bullmq publisher: ${check.rule}`, () => check.run(harness));
 }
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { BulkJobOptions } from "bullmq";
 import { dedupeId } from "../../core/dedupe-id.ts";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import type { BullmqSettings } from "./bullmq-config.ts";
 import { queueFault } from "./bullmq-config.ts";
 
@@ -10,7 +10,7 @@ export interface BullmqEvent {
   readonly id: string;
   readonly type: string;
   readonly key: string | null;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: string;
   readonly encoding: "utf8" | "base64";
 }

@@ -2,7 +2,7 @@ import type { LookupFunction } from "node:net";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
-import type { Scope } from "../../core/outcome.ts";
+import type { FailureScope } from "../../core/outcome.ts";
 import { isHeaderName, isHeaderValue } from "./http-headers.ts";
 import { secretKey } from "./http-signature.ts";
 
@@ -13,7 +13,7 @@ export interface HttpTarget {
   /** The configured origin of all addresses; null: events name the host, so each host is checked. */
   readonly origin: string | null;
   /** Which events share an address, and so its failures: those of one topic, or only this event. */
-  readonly scope: Scope;
+  readonly scope: FailureScope;
 }
 
 /** TLS settings. */

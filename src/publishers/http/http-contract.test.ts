@@ -1,6 +1,6 @@
 import { after, before, test } from "node:test";
 import { type HttpArrival, type HttpReceiver, startHttpReceiver } from "../../../test/servers/http-receiver.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness, Received } from "../../testing/contracts/publisher-subject.ts";
 import { httpPublisher } from "./http-publisher.ts";
@@ -37,7 +37,7 @@ const harness: PublisherHarness = {
   },
 };
 
-for (const check of applicable(publisherContract, harness)) {
+for (const check of applicableCases(publisherContract, harness)) {
   test(`http publisher: ${check.rule}`, () => check.run(harness));
 }
 

@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Scope } from "../../core/outcome.ts";
+import type { FailureScope } from "../../core/outcome.ts";
 import { outcomeOf } from "./http-errors.ts";
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 0);
 
-function sorted(status: number, headers: Readonly<Record<string, string>> = {}, scope: Scope = "destination") {
+function sorted(status: number, headers: Readonly<Record<string, string>> = {}, scope: FailureScope = "destination") {
   const answer = { kind: "answered", status, header: (name: string) => headers[name], body: Buffer.alloc(0) } as const;
   return outcomeOf(answer, { scope, shown: "https://host", wallMs: NOW, retryAfterMsMax: 900_000, said: "" });
 }
 
-function briefly(status: number, scope: Scope = "destination"): string {
+function briefly(status: number, scope: FailureScope = "destination"): string {
   const outcome = sorted(status, {}, scope);
   assert.ok(typeof outcome === "object");
   return "scope" in outcome ? `${outcome.kind} ${outcome.scope}` : outcome.kind;
 }
 
-function failed(code: string, wasSent: boolean, scope: Scope = "destination") {
+function failed(code: string, wasSent: boolean, scope: FailureScope = "destination") {
   const error = Object.assign(new Error("oh"), { code });
   return outcomeOf(
     { kind: "failed", error, wasSent },

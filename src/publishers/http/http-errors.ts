@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { connectionCause } from "../../core/connection-cause.ts";
 import { reasonOf } from "../../core/errors.ts";
-import { delivered, type Outcome, rejected, retry, type Scope } from "../../core/outcome.ts";
+import { delivered, type FailureScope, type Outcome, rejected, retry } from "../../core/outcome.ts";
 import { retryAfterMs } from "../../core/retry-policy.ts";
 import { ForbiddenHost } from "./http-guard.ts";
 
@@ -22,7 +22,7 @@ export const UNKNOWN = "unknown";
 
 interface Circumstances {
   /** Which events a failure of the address affects. */
-  readonly scope: Scope;
+  readonly scope: FailureScope;
   /** The address without parts that may be secret. */
   readonly shown: string;
   readonly wallMs: number;

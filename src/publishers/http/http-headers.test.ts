@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import { requestHeaders } from "./http-headers.ts";
 import { secretKey, signatureHeaders } from "./http-signature.ts";
 
-function message(headers: Headers, changes: Partial<Message> = {}): Message {
+function message(headers: EventHeaders, changes: Partial<Message> = {}): Message {
   const payload = Buffer.from("{}");
   const event = { id: "id-1", type: "t", key: "k", payload, headers, correlationId: null, createdAt: null };
   return { event, topic: "t", key: "k", headers, payload, ...changes };
 }
 
-function sent(headers: Headers, configured: Headers = {}, changes: Partial<Message> = {}) {
+function sent(headers: EventHeaders, configured: EventHeaders = {}, changes: Partial<Message> = {}) {
   const result = requestHeaders(message(headers, changes), new Map(Object.entries(configured)));
   if (typeof result === "string") return result;
   const pairs = Array.from({ length: result.flat.length / 2 }, (_, at) => result.flat.slice(at * 2, at * 2 + 2));

@@ -8,7 +8,7 @@ import { type HttpReceiver, startHttpReceiver } from "../../../test/servers/http
 import { startTcpProxy } from "../../../test/servers/tcp-proxy.ts";
 import { until } from "../../../test/servers/until.ts";
 import { isRelayError } from "../../core/errors.ts";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import type { Outcome } from "../../core/outcome.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 import { type HttpPublisherOptions, httpPublisher } from "./http-publisher.ts";
@@ -23,7 +23,7 @@ after(() => receiver[Symbol.asyncDispose]());
 
 let written = 0;
 
-function message(key: string | null, headers: Headers = {}): Message {
+function message(key: string | null, headers: EventHeaders = {}): Message {
   written += 1;
   const id = `event-${written}`;
   const payload = Buffer.from("{}");
@@ -121,7 +121,7 @@ test("an answer without an end is cut off, and its status counts", () =>
     ]);
   }));
 
-const says = (status: number, body: string | Buffer, headers: Headers = {}) =>
+const says = (status: number, body: string | Buffer, headers: EventHeaders = {}) =>
   message(null, { "x-manner": `says:${status}:${Buffer.from(body).toString("base64")}`, ...headers });
 
 test("H1 D4 what the receiver answers is in the reason: in one line, bounded, without secrets", () => {

@@ -1,7 +1,7 @@
 import { withinTime } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
-import { type Outcome, rejected, type Scope, skipped } from "../../core/outcome.ts";
+import { type FailureScope, type Outcome, rejected, skipped } from "../../core/outcome.ts";
 import type { Obstacle, Publisher, Report, RequestTimer } from "../../ports/publisher.ts";
 import { answerText } from "./http-answer.ts";
 import { type HttpPlace, type HttpPublisherOptions, type HttpSettings, httpSettings, placeOf } from "./http-config.ts";
@@ -131,7 +131,7 @@ class Publishing {
 
   #judge(shown: string, answer: Answer): Outcome | typeof UNKNOWN {
     const { clock, retryAfterMsMax, target } = this.#settings;
-    const scope: Scope = "of" in target ? target.scope : "destination";
+    const scope: FailureScope = "of" in target ? target.scope : "destination";
     const said = answer.kind === "answered" ? answerText(answer, this.#settings) : "";
     const outcome = outcomeOf(answer, { scope, shown, wallMs: clock.wallMs(), retryAfterMsMax, said });
     if (outcome === UNKNOWN && answer.kind === "failed") {

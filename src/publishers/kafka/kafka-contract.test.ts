@@ -1,7 +1,7 @@
 import { after, before, test } from "node:test";
 import { type KafkaServer, startKafka } from "../../../test/servers/kafka.ts";
 import { type KafkaRecord, readTopic } from "../../../test/servers/kafka-reader.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness, Received } from "../../testing/contracts/publisher-subject.ts";
 import { kafkaPublisher } from "./kafka-publisher.ts";
@@ -35,7 +35,7 @@ const harness: PublisherHarness = {
   },
 };
 
-for (const check of applicable(publisherContract, harness)) {
+for (const check of applicableCases(publisherContract, harness)) {
   test(`kafka publisher, at least once: ${check.rule}`, () => check.run(harness));
 }
 

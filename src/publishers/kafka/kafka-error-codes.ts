@@ -1,8 +1,8 @@
-import type { Scope } from "../../core/outcome.ts";
+import type { FailureScope } from "../../core/outcome.ts";
 
 /** What a broker's error code means for the records of the request. */
 interface CodeMeaning {
-  readonly scope: Scope;
+  readonly scope: FailureScope;
   /** No retry helps. */
   readonly isFinal: boolean;
   /** True: nothing was written. False: the records may have been written, or may still be. */

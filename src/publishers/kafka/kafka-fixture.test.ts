@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KafkaServer } from "../../../test/servers/kafka.ts";
 import { headerText, readTopic } from "../../../test/servers/kafka-reader.ts";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import type { Outcome } from "../../core/outcome.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 import { type KafkaPublisherOptions, kafkaPublisher } from "./kafka-publisher.ts";
@@ -12,7 +12,7 @@ export interface MessageParts {
   /** The route's key; without it the event's own. */
   readonly key?: string | null;
   readonly payload?: Buffer;
-  readonly headers?: Headers;
+  readonly headers?: EventHeaders;
 }
 
 /** `message("a1")` is of key `a`, `message("-1")` has none. */

@@ -11,7 +11,7 @@ import { KafkaLink } from "./kafka-link.ts";
 import { Topics } from "./kafka-topics.ts";
 import { kafkaTransactions } from "./kafka-transactions.ts";
 
-export type { KafkaPublisherOptions, KafkaSasl, KafkaTls } from "./kafka-config.ts";
+export type { KafkaCompression, KafkaPublisherOptions, KafkaSasl, KafkaTls } from "./kafka-config.ts";
 
 /** Publishes to the topics of a Kafka cluster. Connects with the first event. */
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {

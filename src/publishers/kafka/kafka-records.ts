@@ -1,11 +1,11 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import { LEDGER_PREFIX, topicFault } from "./kafka-config.ts";
 
 /** The part of a message that becomes a record. */
 export interface Sendable {
   readonly topic: string;
   readonly key: string | null;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: Buffer;
 }
 

@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import { headerText, readTopic } from "../../../test/servers/kafka-reader.ts";
 import { proxiedKafka } from "../../../test/servers/proxied-kafka.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { transactionsContract } from "../../testing/contracts/transactions-contract.ts";
 import type { TransactionsHarness } from "../../testing/contracts/transactions-stage.ts";
 import { kafkaSettings } from "./kafka-config.ts";
@@ -46,5 +46,5 @@ const harness: TransactionsHarness = {
   },
 };
 
-for (const check of applicable(transactionsContract, harness))
+for (const check of applicableCases(transactionsContract, harness))
   test(`Kafka: ${check.rule}`, { timeout: 240_000 }, () => check.run(harness));

@@ -11,7 +11,7 @@ import { memoryTransactions, type TransactionStep } from "./memory-transactions.
  * What a script answers. `hang`: the message is lost and never answered. `unanswered`: the message arrives, only the
  * answer is lost.
  */
-export type Answer = Outcome | "hang" | "unanswered";
+export type MemoryAnswer = Outcome | "hang" | "unanswered";
 
 /** Options of `memoryPublisher`. */
 export interface MemoryPublisherOptions {
@@ -35,7 +35,7 @@ export interface MemoryPublisher extends Publisher {
   /** The next `count` messages get this outcome. */
   failNext(count: number, outcome: Outcome): void;
   /** Sets a script that decides the answer of every message, unless `failNext` or `down` does. Null removes it. */
-  respond(script: ((message: Message) => Answer | Promise<Answer>) | null): void;
+  respond(script: ((message: Message) => MemoryAnswer | Promise<MemoryAnswer>) | null): void;
   /** Fails every publish with scope `destination`, until `up`. */
   down(reason: string): void;
   up(): void;
@@ -64,7 +64,7 @@ class Memory implements MemoryPublisher {
   readonly #ids = new Set<string>();
   readonly #failing: { left: number; outcome: Outcome }[] = [];
   #waiting: { count: number; resolve: () => void }[] = [];
-  #script: ((message: Message) => Answer | Promise<Answer>) | null = null;
+  #script: ((message: Message) => MemoryAnswer | Promise<MemoryAnswer>) | null = null;
   #transactionScript: ((step: TransactionStep) => "answer" | "hang" | "unanswered") | null = null;
   #downReason: string | null = null;
 
@@ -127,7 +127,7 @@ class Memory implements MemoryPublisher {
     if (count > 0) this.#failing.push({ left: count, outcome });
   }
 
-  respond(script: ((message: Message) => Answer | Promise<Answer>) | null): void {
+  respond(script: ((message: Message) => MemoryAnswer | Promise<MemoryAnswer>) | null): void {
     this.#script = script;
   }
 
@@ -165,7 +165,7 @@ class Memory implements MemoryPublisher {
     return this.#latencyMs > 0 ? this.#clock.sleep(this.#latencyMs, signal) : null;
   }
 
-  #answer(message: Message): Answer | Promise<Answer> {
+  #answer(message: Message): MemoryAnswer | Promise<MemoryAnswer> {
     if (this.#downReason !== null) return retry(this.#downReason, { scope: "destination" });
     const failing = this.#failing[0];
     if (failing === undefined) return this.#script === null ? delivered : this.#script(message);

@@ -1,7 +1,7 @@
 import { RelayError } from "../../core/errors.ts";
 import type { CommittedBatch, LaneAddress } from "../../ports/transactions.ts";
 
-interface TransactionBrokerOptions {
+export interface TransactionBrokerOptions {
   /** How many batches per lane the ledger keeps. */
   readonly ringSize?: number;
   /** A transaction that is open for longer is aborted, and its owner is fenced. */
@@ -10,7 +10,12 @@ interface TransactionBrokerOptions {
 }
 
 /** Called when a transaction becomes visible, with its records in order and its notes. */
-type Reader<Content> = (records: readonly Content[], notes: readonly CommittedBatch[], lane: LaneAddress) => void;
+/** Gets each committed transaction: its records, its notes and its lane. */
+export type BrokerReader<Content> = (
+  records: readonly Content[],
+  notes: readonly CommittedBatch[],
+  lane: LaneAddress,
+) => void;
 
 interface OpenTransaction<Content> {
   readonly serial: number;
@@ -43,7 +48,7 @@ export class TransactionBroker<Content> {
   readonly ringSize: number;
   readonly #timeoutMs: number;
   readonly #nowMs: () => number;
-  readonly #readers: Reader<Content>[] = [];
+  readonly #readers: BrokerReader<Content>[] = [];
   readonly #lanes = new Map<string, TransactionLane<Content>>();
   /** Notes by slot and ring index. */
   readonly #ledgers = new Map<string, Map<bigint, CommittedBatch>>();
@@ -56,7 +61,7 @@ export class TransactionBroker<Content> {
     this.#nowMs = options.nowMs ?? (() => performance.now());
   }
 
-  onVisible(reader: Reader<Content>): void {
+  onVisible(reader: BrokerReader<Content>): void {
     this.#readers.push(reader);
   }
 

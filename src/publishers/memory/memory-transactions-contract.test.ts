@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import type { Message } from "../../core/event.ts";
 import { rejected } from "../../core/outcome.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import type { Received } from "../../testing/contracts/publisher-subject.ts";
 import { transactionsContract } from "../../testing/contracts/transactions-contract.ts";
 import type { TransactionsHarness, TransactionsSubject } from "../../testing/contracts/transactions-stage.ts";
@@ -13,7 +13,7 @@ const harness: TransactionsHarness = {
   open: async () => subjectOf(new TransactionBroker<Message>({ ringSize: 8 })),
 };
 
-for (const check of applicable(transactionsContract, harness)) {
+for (const check of applicableCases(transactionsContract, harness)) {
   test(`memory publisher with transactions: ${check.rule}`, () => check.run(harness));
 }
 

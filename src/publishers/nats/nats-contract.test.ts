@@ -1,6 +1,6 @@
 import { after, before, test } from "node:test";
 import { createStream, type NatsServer, type NatsStored, readStream, startNats } from "../../../test/servers/nats.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness, Received } from "../../testing/contracts/publisher-subject.ts";
 import { natsPublisher } from "./nats-publisher.ts";
@@ -38,7 +38,7 @@ const harness: PublisherHarness = {
   },
 };
 
-for (const check of applicable(publisherContract, harness)) {
+for (const check of applicableCases(publisherContract, harness)) {
   test(`nats publisher: ${check.rule}`, () => check.run(harness));
 }
 

@@ -1,5 +1,5 @@
 import { connectionCause, connectionText, errorsIn } from "../../core/connection-cause.ts";
-import { delivered, type Failed, type Outcome, rejected, retry, type Scope } from "../../core/outcome.ts";
+import { delivered, type Failed, type FailureScope, type Outcome, rejected, retry } from "../../core/outcome.ts";
 import { serverText } from "../../core/server-text.ts";
 import { describeServers, type NatsSettings, secretsOf } from "./nats-config.ts";
 
@@ -19,7 +19,7 @@ interface PubAck {
 }
 
 interface Meaning {
-  readonly scope: Scope;
+  readonly scope: FailureScope;
   /** No message can be the cause. */
   readonly isOutside?: true;
   readonly errorType: string;

@@ -3,7 +3,7 @@ import type { ConsumeMessage } from "amqplib";
 import { type RabbitServer, startRabbit } from "../../../test/servers/rabbitmq.ts";
 import { overRabbit, takeAll } from "../../../test/servers/rabbitmq-reader.ts";
 import { until } from "../../../test/servers/until.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness, Received } from "../../testing/contracts/publisher-subject.ts";
 import { rabbitPublisher } from "./rabbitmq-publisher.ts";
@@ -53,7 +53,7 @@ const harness: PublisherHarness = {
   },
 };
 
-for (const check of applicable(publisherContract, harness)) {
+for (const check of applicableCases(publisherContract, harness)) {
   test(`rabbitmq publisher: ${check.rule}`, () => check.run(harness));
 }
 

@@ -1,7 +1,7 @@
 import { after, before, test } from "node:test";
 import { Redis } from "ioredis";
 import { type RedisServer, startRedis } from "../../../test/servers/redis.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness } from "../../testing/contracts/publisher-subject.ts";
 import { readStream } from "./redis-fixture.test.ts";
@@ -44,11 +44,11 @@ function harness(dedupeMs: number): PublisherHarness {
 }
 
 const deduplicating = harness(60_000);
-for (const check of applicable(publisherContract, deduplicating)) {
+for (const check of applicableCases(publisherContract, deduplicating)) {
   test(`redis publisher: ${check.rule}`, () => check.run(deduplicating));
 }
 
 const plain = harness(0);
-for (const check of applicable(publisherContract, plain)) {
+for (const check of applicableCases(publisherContract, plain)) {
   test(`redis publisher without deduplication: ${check.rule}`, () => check.run(plain));
 }

@@ -1,4 +1,4 @@
-import { type Failed, rejected, retry, type Scope } from "../../core/outcome.ts";
+import { type Failed, type FailureScope, rejected, retry } from "../../core/outcome.ts";
 import { redisConnectionReason, SERVER_ADVICE, wordOf } from "../../core/redis-errors.ts";
 import { serverText } from "../../core/server-text.ts";
 import { describeHosts, type RedisSettings } from "./redis-config.ts";
@@ -21,7 +21,7 @@ const DESTINATION_ADVICE: Readonly<Record<string, string>> = {
 const ADVICE = { ...STREAM_ADVICE, ...DESTINATION_ADVICE };
 
 interface Meaning {
-  readonly scope: Scope;
+  readonly scope: FailureScope;
   /** What the operator can do. */
   readonly advice: string;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Redis } from "ioredis";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import type { Outcome } from "../../core/outcome.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 import type { Received } from "../../testing/contracts/publisher-subject.ts";
@@ -36,7 +36,7 @@ export async function idsIn(redis: Redis, stream: string): Promise<string> {
 
 interface MessageParts {
   readonly payload?: Buffer;
-  readonly headers?: Headers;
+  readonly headers?: EventHeaders;
 }
 
 /** `message("a1", "orders")` is of key `a`, `message("-1", "orders")` has none. */

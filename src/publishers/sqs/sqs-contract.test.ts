@@ -2,7 +2,7 @@ import { after, before, test } from "node:test";
 import type { Message as QueuedMessage } from "@aws-sdk/client-sqs";
 import { type ElasticMq, startElasticMq } from "../../../test/servers/elasticmq.ts";
 import { startTcpProxy, type TcpProxy } from "../../../test/servers/tcp-proxy.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { publisherContract } from "../../testing/contracts/publisher-contract.ts";
 import type { PublisherHarness, Received } from "../../testing/contracts/publisher-subject.ts";
 import { sqsPublisher } from "./sqs-publisher.ts";
@@ -56,7 +56,7 @@ const harness: PublisherHarness = {
   },
 };
 
-for (const check of applicable(publisherContract, harness)) {
+for (const check of applicableCases(publisherContract, harness)) {
   test(`sqs publisher: ${check.rule}`, () => check.run(harness));
 }
 

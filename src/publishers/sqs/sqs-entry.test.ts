@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import { sqsEntry } from "./sqs-entry.ts";
 
 const ID = "0b9c1f8e-6d5a-4c3b-9a2f-1e0d7c6b5a49";
 
-function message(changes: { key?: string | null; id?: string; payload?: Buffer; headers?: Headers } = {}): Message {
+function message(
+  changes: { key?: string | null; id?: string; payload?: Buffer; headers?: EventHeaders } = {},
+): Message {
   const { headers = {}, id = ID, key = "k-1", payload = Buffer.from("{}") } = changes;
   const event = { id, type: "order.placed", key, payload, headers: {}, correlationId: null, createdAt: null };
   return { event, topic: "order.placed", key, payload, headers: { ...headers, "event-id": id } };

@@ -6,7 +6,7 @@ import type { Message } from "../../core/event.ts";
 import { delivered, retry } from "../../core/outcome.ts";
 import type { Publisher, Report } from "../../ports/publisher.ts";
 
-interface StdoutPublisherOptions {
+export interface StdoutPublisherOptions {
   readonly name?: string;
   /** Owned by the caller: it is neither ended nor destroyed. */
   readonly stream?: Writable;

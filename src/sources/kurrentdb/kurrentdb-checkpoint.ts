@@ -4,14 +4,15 @@ import type { EventLog, LoggedEvent } from "../../ports/event-log.ts";
 
 const TYPE = "RelayCheckpoint.v1";
 
-type Log = Pick<EventLog, "append" | "readLast">;
+/** What a checkpoint needs of an event log. */
+export type CheckpointLog = Pick<EventLog, "append" | "readLast">;
 
 /**
  * A checkpoint in the event store itself, in its own stream that keeps only the last one. Each write names the revision
  * that this process last saw, so a second writer is detected.
  */
 export class CheckpointStream {
-  readonly #log: Log;
+  readonly #log: CheckpointLog;
   readonly #stream: string;
   /** A different id in each process: two processes that write the same position are still two writers. */
   readonly #writer = randomUUID();
@@ -20,7 +21,7 @@ export class CheckpointStream {
   #isSure = true;
 
   /** By convention `<context>.<aggregate>.relay.checkpoint`. */
-  constructor(log: Log, stream: string) {
+  constructor(log: CheckpointLog, stream: string) {
     this.#log = log;
     this.#stream = stream;
   }
@@ -77,7 +78,7 @@ function positionIn({ data, revision, stream }: LoggedEvent): string {
 }
 
 /** An existing setting wins: an earlier process or an operator has chosen how many to keep. */
-async function keepLastOnly(log: Log, stream: string): Promise<void> {
+async function keepLastOnly(log: CheckpointLog, stream: string): Promise<void> {
   const id = randomUUID();
   try {
     await log.append(`$$${stream}`, null, [{ id, type: "$metadata", data: { $maxCount: 1 }, metadata: {} }]);

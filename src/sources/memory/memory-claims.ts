@@ -1,14 +1,14 @@
 import type { DurableClaims, Grant, PipelineSpec } from "../../ports/queue-store.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
 import { isAlive } from "./memory-membership.ts";
-import type { EventRow, HoldRow, LaneRow, PipelineTables } from "./memory-tables.ts";
+import type { MemoryEventRow, MemoryHoldRow, MemoryLaneRow, MemoryPipelineTables } from "./memory-tables.ts";
 
 interface ClaimsContext {
   readonly database: MemoryDatabase;
   readonly spec: PipelineSpec;
-  pipeline(): PipelineTables;
-  laneOf(row: EventRow): number;
-  isMine(row: EventRow): boolean;
+  pipeline(): MemoryPipelineTables;
+  laneOf(row: MemoryEventRow): number;
+  isMine(row: MemoryEventRow): boolean;
 }
 
 /** The response to a claim can take this long to reach its owner. Younger claims are never treated as forgotten. */
@@ -25,14 +25,14 @@ export class MemoryClaims implements DurableClaims {
   }
 
   /** Claims the row in its current state; null when it is no longer free or not available yet. */
-  claim(id: string, owner: string): EventRow | null {
+  claim(id: string, owner: string): MemoryEventRow | null {
     const { tables } = this.#context.database;
     const row = tables.open.get(id);
     const nowMs = this.#context.database.nowMs();
     const isOurs = row?.lockedBy === owner;
     if (row === undefined || (!isOurs && (row.state !== "PENDING" || row.availableAtMs > nowMs))) return null;
     const claimNumber = this.#context.database.nextClaim();
-    const claimed: EventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs, claimNumber };
+    const claimed: MemoryEventRow = { ...row, state: "DELIVERING", lockedBy: owner, lockedAtMs: nowMs, claimNumber };
     tables.commit(() => tables.put(tables.open, id, claimed));
     return claimed;
   }
@@ -47,7 +47,7 @@ export class MemoryClaims implements DurableClaims {
   }
 
   /** Frees the claims of the lane's former owner. If that owner died, counts an attempt for each event it had sent. */
-  freeLane({ lane, sending }: LaneRow, owner: string, died: boolean): void {
+  freeLane({ lane, sending }: MemoryLaneRow, owner: string, died: boolean): void {
     const { database, laneOf, isMine, spec } = this.#context;
     const sent = new Set(died ? sending : []);
     for (const row of [...database.tables.open.values()]) {
@@ -104,7 +104,7 @@ export class MemoryClaims implements DurableClaims {
   }
 
   /** Returns true when this was the last attempt. The row knows no parking policy, so its death parks no key. */
-  #reap(row: EventRow): boolean {
+  #reap(row: MemoryEventRow): boolean {
     const { database, spec } = this.#context;
     const attempts = row.attempts + 1;
     if (attempts < spec.attemptsMax) {
@@ -122,14 +122,19 @@ export class MemoryClaims implements DurableClaims {
   }
 }
 
-function deadHold(row: EventRow, lane: number, attempts: number, before: HoldRow | undefined): HoldRow {
+function deadHold(
+  row: MemoryEventRow,
+  lane: number,
+  attempts: number,
+  before: MemoryHoldRow | undefined,
+): MemoryHoldRow {
   const { id, key } = row;
   const { crashes, errors } = before ?? { crashes: 0, errors: [] };
   return { id, key, lane, state: "dead", parks: false, attempts, crashes, dueAtMs: null, errors };
 }
 
 /** Whether the grant still names the lane's owner, epoch and timeline. Every write of progress checks this first. */
-export function holdsGrant(pipeline: PipelineTables, grant: Grant, timeline: string): boolean {
+export function holdsGrant(pipeline: MemoryPipelineTables, grant: Grant, timeline: string): boolean {
   const lane = pipeline.lanes.get(grant.lane);
   return lane?.owner === grant.owner && lane.epoch === grant.epoch && (grant.timeline ?? timeline) === timeline;
 }

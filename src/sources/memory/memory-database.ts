@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { Pause } from "../../ports/queue-store.ts";
-import { type DeadLetter, type EventRow, type HoldRow, MemoryTables } from "./memory-tables.ts";
+import { type MemoryDeadLetter, type MemoryEventRow, type MemoryHoldRow, MemoryTables } from "./memory-tables.ts";
 
 /** How a `MemoryDatabase` behaves. */
 export interface MemoryDatabaseOptions {
@@ -16,12 +16,12 @@ export interface MemoryDatabaseOptions {
 }
 
 /** An event to insert; only id and type are required. */
-export interface NewEvent {
+export interface NewMemoryEvent {
   readonly id: string;
   readonly type: string;
   readonly key?: string | null;
   readonly payload?: Buffer | string;
-  readonly headers?: Headers;
+  readonly headers?: EventHeaders;
   readonly correlationId?: string | null;
   readonly createdAt?: string | null;
   /** Makes the row unreadable as an event; the text is the reason. */
@@ -74,7 +74,7 @@ export class MemoryDatabase {
   }
 
   /** Inserts one transaction's events. Returns the ids that were new; an existing id changes nothing. */
-  insert(events: readonly NewEvent[], sequences?: readonly number[]): string[] {
+  insert(events: readonly NewMemoryEvent[], sequences?: readonly number[]): string[] {
     return this.tables.commit(() => {
       const inserted: string[] = [];
       for (const [index, event] of events.entries()) {
@@ -88,7 +88,7 @@ export class MemoryDatabase {
   }
 
   /** The row in any state. */
-  row(id: string): EventRow | undefined {
+  row(id: string): MemoryEventRow | undefined {
     return this.tables.open.get(id) ?? this.tables.closed.get(id);
   }
 
@@ -146,7 +146,7 @@ export class MemoryDatabase {
    * Makes the row pending and frees its claim. The first claim's number is kept, so that the row returns to its old
    * position.
    */
-  reopen(row: EventRow): void {
+  reopen(row: MemoryEventRow): void {
     this.tables.commit(() =>
       this.tables.put(this.tables.open, row.id, {
         ...row,
@@ -158,7 +158,7 @@ export class MemoryDatabase {
   }
 
   /** Moves the row to its final state. */
-  close(row: EventRow, state: "DELIVERED" | "DEAD"): void {
+  close(row: MemoryEventRow, state: "DELIVERED" | "DEAD"): void {
     this.tables.commit(() => {
       const deliveredAtMs = state === "DELIVERED" ? this.nowMs() : null;
       this.tables.delete(this.tables.open, row.id);
@@ -167,17 +167,17 @@ export class MemoryDatabase {
   }
 
   /** Moves the row to DEAD and keeps a copy as a dead letter. */
-  writeDeadLetter(pipeline: string, row: EventRow, hold: HoldRow): void {
+  writeDeadLetter(pipeline: string, row: MemoryEventRow, hold: MemoryHoldRow): void {
     this.tables.commit(() => {
       this.close({ ...row, attempts: hold.attempts }, "DEAD");
       const { attempts, parks, errors } = hold;
-      const letter: DeadLetter = { pipeline, event: row, attempts, parks, errors, diedAtMs: this.nowMs() };
+      const letter: MemoryDeadLetter = { pipeline, event: row, attempts, parks, errors, diedAtMs: this.nowMs() };
       this.tables.put(this.tables.deadLetters, row.id, letter);
     });
   }
 }
 
-function rowOf(event: NewEvent, sequence: number, nowMs: number): EventRow {
+function rowOf(event: NewMemoryEvent, sequence: number, nowMs: number): MemoryEventRow {
   return {
     sequence,
     id: event.id,

@@ -1,7 +1,7 @@
 import { RelayError } from "../../core/errors.ts";
 import type { Joining, Membership } from "../../ports/membership.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
-import type { InstanceRow } from "./memory-tables.ts";
+import type { MemoryInstanceRow } from "./memory-tables.ts";
 
 /** Leases of instances in a `MemoryDatabase`. */
 export class MemoryMembership implements Membership {
@@ -50,7 +50,7 @@ export class MemoryMembership implements Membership {
  * A renewal never writes an expiry more than one lease ahead. An expiry beyond two leases means the clock stepped back,
  * and the lease would never end: the instance counts as dead.
  */
-export function isAlive(instance: InstanceRow | undefined, nowMs: number): boolean {
+export function isAlive(instance: MemoryInstanceRow | undefined, nowMs: number): boolean {
   if (instance === undefined) return false;
   return instance.aliveUntilMs > nowMs && instance.aliveUntilMs <= nowMs + 2 * instance.leaseMs;
 }

@@ -1,24 +1,24 @@
 import { eventBytes, TEXT_BYTES_MAX, tooLarge } from "../../core/event.ts";
 import type { ClaimedEvent, LaneState, PipelineSpec, Run } from "../../ports/queue-store.ts";
-import type { EventRow } from "./memory-tables.ts";
+import type { MemoryEventRow } from "./memory-tables.ts";
 
 /** Pages through the rows of its snapshot. With durable claims, `claim` drops rows that are no longer free. */
 export class MemoryRun implements Run {
   readonly lanes: readonly LaneState[];
-  #rows: readonly EventRow[];
+  #rows: readonly MemoryEventRow[];
   #position = 0;
   /**
    * Rows skipped because their lane had no room. They come first on the next page, which keeps the order within a key.
    */
-  #passedOver: EventRow[] = [];
-  readonly #laneOf: (row: EventRow) => number;
-  readonly #claim: (page: readonly EventRow[]) => readonly ClaimedEvent[];
+  #passedOver: MemoryEventRow[] = [];
+  readonly #laneOf: (row: MemoryEventRow) => number;
+  readonly #claim: (page: readonly MemoryEventRow[]) => readonly ClaimedEvent[];
 
   constructor(
     lanes: readonly LaneState[],
-    rows: readonly EventRow[],
-    laneOf: (row: EventRow) => number,
-    claim: (page: readonly EventRow[]) => readonly ClaimedEvent[],
+    rows: readonly MemoryEventRow[],
+    laneOf: (row: MemoryEventRow) => number,
+    claim: (page: readonly MemoryEventRow[]) => readonly ClaimedEvent[],
   ) {
     this.lanes = lanes;
     this.#rows = rows;
@@ -46,9 +46,9 @@ export class MemoryRun implements Run {
     this.#passedOver = [];
   }
 
-  #page(room: Room): readonly EventRow[] {
-    const page: EventRow[] = [];
-    const [again, passedOver] = [this.#passedOver, [] as EventRow[]];
+  #page(room: Room): readonly MemoryEventRow[] {
+    const page: MemoryEventRow[] = [];
+    const [again, passedOver] = [this.#passedOver, [] as MemoryEventRow[]];
     let index = 0;
     while (!room.isFull) {
       const row = index < again.length ? again[index++] : this.#rows[this.#position++];
@@ -96,7 +96,7 @@ class Room {
 }
 
 /** A row that is not a valid event is returned without its invalid part; the engine turns it into a dead letter. */
-export function claimedEvent(row: EventRow, lane: number, failures: number, spec: PipelineSpec): ClaimedEvent {
+export function claimedEvent(row: MemoryEventRow, lane: number, failures: number, spec: PipelineSpec): ClaimedEvent {
   const { id, type, correlationId, createdAt } = row;
   const fault = faultOf(row, spec);
   const key = isTooWide(row.key) ? null : row.key;
@@ -109,7 +109,7 @@ function isTooWide(text: string | null): boolean {
   return text !== null && Buffer.byteLength(text) > TEXT_BYTES_MAX;
 }
 
-function faultOf(row: EventRow, spec: PipelineSpec): ClaimedEvent["fault"] {
+function faultOf(row: MemoryEventRow, spec: PipelineSpec): ClaimedEvent["fault"] {
   if (row.unreadable !== null) return { code: "EVENT_UNREADABLE", reason: row.unreadable };
   if (row.payload.length > spec.payloadBytesMax) {
     const reason = `The payload has ${row.payload.length} bytes; the limit is ${spec.payloadBytesMax}.`;

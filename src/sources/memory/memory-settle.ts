@@ -1,7 +1,7 @@
 import type { Unmarked } from "../../core/hold.ts";
 import type { DeadLetterNote, Failure, Settlement } from "../../ports/queue-store.ts";
 import type { MemoryDatabase } from "./memory-database.ts";
-import type { EventRow, HoldRow, PipelineTables } from "./memory-tables.ts";
+import type { MemoryEventRow, MemoryHoldRow, MemoryPipelineTables } from "./memory-tables.ts";
 
 /** The writes of one settle. The caller has opened the transaction and checked the fence. */
 export class SettleWriter {
@@ -9,10 +9,10 @@ export class SettleWriter {
   readonly dead: DeadLetterNote[] = [];
   readonly unmarked = new Map<string, Unmarked>();
   readonly #database: MemoryDatabase;
-  readonly #pipeline: PipelineTables;
+  readonly #pipeline: MemoryPipelineTables;
   readonly #settlement: Settlement;
 
-  constructor(database: MemoryDatabase, pipeline: PipelineTables, settlement: Settlement) {
+  constructor(database: MemoryDatabase, pipeline: MemoryPipelineTables, settlement: Settlement) {
     this.#database = database;
     this.#pipeline = pipeline;
     this.#settlement = settlement;
@@ -35,7 +35,7 @@ export class SettleWriter {
   }
 
   /** A pending row is accepted too: an event that repeatedly crashed the relay becomes dead without another claim. */
-  #ifOurs(id: string, write: (row: EventRow) => void): void {
+  #ifOurs(id: string, write: (row: MemoryEventRow) => void): void {
     const row = this.#database.tables.open.get(id);
     const isOurs = row?.state === "PENDING" || row?.lockedBy === this.#settlement.grant.owner;
     if (row !== undefined && isOurs) write(row);
@@ -43,12 +43,12 @@ export class SettleWriter {
   }
 
   /** The event was delivered: the hold keeps everyone from sending it again. */
-  #holdUnmarked({ id, key }: EventRow): void {
+  #holdUnmarked({ id, key }: MemoryEventRow): void {
     this.#put({ ...this.#holdOf(id, key), state: "dead", parks: false, dueAtMs: null, unmarked: "refused" });
     this.unmarked.set(id, "refused");
   }
 
-  #fail(row: EventRow, failure: Failure): void {
+  #fail(row: MemoryEventRow, failure: Failure): void {
     const nowMs = this.#database.nowMs();
     const { id, key, attempts, reason, next } = failure;
     const found = this.#holdOf(id, key);
@@ -56,7 +56,7 @@ export class SettleWriter {
     const before = { ...found, crashes: found.crashes - (found.state === "suspect" ? 1 : 0) };
     const errors = [...before.errors, { attempt: attempts, reason, atMs: nowMs }];
     if (next.kind === "dead") {
-      const hold: HoldRow = { ...before, state: "dead", parks: next.parks, attempts, dueAtMs: null, errors };
+      const hold: MemoryHoldRow = { ...before, state: "dead", parks: next.parks, attempts, dueAtMs: null, errors };
       this.#put(hold);
       this.#database.writeDeadLetter(this.#pipeline.name, row, hold);
       this.dead.push(noteOf(row, hold));
@@ -74,12 +74,12 @@ export class SettleWriter {
     this.#put({ ...before, state: "suspect", parks: key !== null, crashes: crashes + 1, dueAtMs });
   }
 
-  #holdOf(id: string, key: string | null): HoldRow {
+  #holdOf(id: string, key: string | null): MemoryHoldRow {
     const fresh = { state: "retrying", parks: false, attempts: 0, crashes: 0, dueAtMs: null, errors: [] } as const;
     return this.#pipeline.holds.get(id) ?? { id, key, lane: this.#settlement.grant.lane, ...fresh };
   }
 
-  #put(hold: HoldRow): void {
+  #put(hold: MemoryHoldRow): void {
     this.#database.tables.put(this.#pipeline.holds, hold.id, hold);
   }
 
@@ -99,7 +99,7 @@ export class SettleWriter {
   }
 }
 
-function noteOf({ id, type, correlationId }: EventRow, { errors }: HoldRow): DeadLetterNote {
+function noteOf({ id, type, correlationId }: MemoryEventRow, { errors }: MemoryHoldRow): DeadLetterNote {
   const attempts = errors.map(({ atMs, attempt, reason }) => ({ at: new Date(atMs).toISOString(), attempt, reason }));
   const [first, last] = [attempts[0]?.at ?? "", attempts.at(-1)?.at ?? ""];
   return { id, type, correlationId, firstFailedAt: first, lastFailedAt: last, errors: attempts };

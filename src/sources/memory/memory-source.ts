@@ -1,8 +1,8 @@
 import { ADOPTED, type PipelineSpec, type QueueSource, type QueueStore } from "../../ports/queue-store.ts";
-import { MemoryDatabase, type MemoryDatabaseOptions, type NewEvent } from "./memory-database.ts";
+import { MemoryDatabase, type MemoryDatabaseOptions, type NewMemoryEvent } from "./memory-database.ts";
 import { MemoryMembership } from "./memory-membership.ts";
 import { MemoryStore } from "./memory-store.ts";
-import type { DeadLetter, EventRow, HoldRow } from "./memory-tables.ts";
+import type { MemoryDeadLetter, MemoryEventRow, MemoryHoldRow } from "./memory-tables.ts";
 
 /** Options of `memorySource`. */
 export interface MemorySourceOptions extends MemoryDatabaseOptions {
@@ -15,12 +15,12 @@ export interface MemorySourceOptions extends MemoryDatabaseOptions {
 export interface MemorySource extends QueueSource {
   readonly database: MemoryDatabase;
   /** Inserts the events in one transaction; an existing id changes nothing. Returns the new ids. */
-  insert(...events: readonly NewEvent[]): string[];
+  insert(...events: readonly NewMemoryEvent[]): string[];
   /** In the order of writing; includes events that are being delivered, held or parked. */
-  pending(): EventRow[];
-  delivered(): EventRow[];
-  holds(): HoldRow[];
-  deadLetters(): DeadLetter[];
+  pending(): MemoryEventRow[];
+  delivered(): MemoryEventRow[];
+  holds(): MemoryHoldRow[];
+  deadLetters(): MemoryDeadLetter[];
   /** Puts a dead or delivered event back. */
   replay(id: string): boolean;
   /** The operator's decision to accept the current ledger of the destination, whatever it says. */
@@ -52,6 +52,6 @@ export function memorySource(options: MemorySourceOptions = {}): MemorySource {
   };
 }
 
-function bySequence(rows: EventRow[]): EventRow[] {
+function bySequence(rows: MemoryEventRow[]): MemoryEventRow[] {
   return rows.sort((left, right) => left.sequence - right.sequence);
 }

@@ -23,7 +23,13 @@ import { laneOf, typeMatcher } from "./memory-lanes.ts";
 import { isAlive } from "./memory-membership.ts";
 import { claimedEvent, MemoryRun } from "./memory-run.ts";
 import { SettleWriter } from "./memory-settle.ts";
-import type { EventRow, HoldRow, InstanceRow, LaneRow, PipelineTables } from "./memory-tables.ts";
+import type {
+  MemoryEventRow,
+  MemoryHoldRow,
+  MemoryInstanceRow,
+  MemoryLaneRow,
+  MemoryPipelineTables,
+} from "./memory-tables.ts";
 
 const UNROUTED_COUNT_MAX = 1_000;
 
@@ -32,7 +38,7 @@ export class MemoryStore implements QueueStore {
   readonly durableClaims: MemoryClaims | null;
   readonly #database: MemoryDatabase;
   readonly #spec: PipelineSpec;
-  readonly #isMine: (row: EventRow) => boolean;
+  readonly #isMine: (row: MemoryEventRow) => boolean;
 
   constructor(database: MemoryDatabase, spec: PipelineSpec) {
     this.#database = database;
@@ -54,7 +60,7 @@ export class MemoryStore implements QueueStore {
     const { name, types, lanes: proposed } = this.#spec;
     const existing = tables.pipelines.get(name);
     if (existing !== undefined) return { lanes: existing.lanes.size };
-    const lanes = new Map<number, LaneRow>();
+    const lanes = new Map<number, MemoryLaneRow>();
     for (let lane = 0; lane < proposed; lane += 1) {
       lanes.set(lane, { lane, owner: null, epoch: 0n, settledBatch: 0n, ledgeredBatch: 0n, crashes: 0, sending: [] });
     }
@@ -158,7 +164,7 @@ export class MemoryStore implements QueueStore {
   async readUnsettled(ids: readonly string[]): Promise<LookedAt> {
     const rows = ids
       .map((id) => this.#database.row(id))
-      .filter((row) => row !== undefined && row.state !== "DELIVERED") as EventRow[];
+      .filter((row) => row !== undefined && row.state !== "DELIVERED") as MemoryEventRow[];
     const lanes = this.#pipeline().lanes.size;
     return { events: rows.map((row) => claimedEvent(row, laneOf(row, lanes), row.attempts, this.#spec)), unread: [] };
   }
@@ -197,7 +203,7 @@ export class MemoryStore implements QueueStore {
     });
   }
 
-  #markAgain(hold: HoldRow, row: EventRow): void {
+  #markAgain(hold: MemoryHoldRow, row: MemoryEventRow): void {
     if (this.#database.refusesMark(row.id)) return;
     this.#database.close(row, "DELIVERED");
     this.#database.tables.delete(this.#pipeline().holds, hold.id);
@@ -218,13 +224,13 @@ export class MemoryStore implements QueueStore {
   }
 
   /** Of several pipelines, one reports unrouted events: the first by name that has an owner of lane 0. */
-  #reporter(living: readonly { readonly name: string; readonly instance: InstanceRow }[]): string {
+  #reporter(living: readonly { readonly name: string; readonly instance: MemoryInstanceRow }[]): string {
     const laneZero = (name: string) => this.#database.tables.pipelines.get(name)?.lanes.get(0)?.owner;
     const named = living.filter(({ name, instance }) => laneZero(name) === instance.id).map(({ name }) => name);
     return named.sort()[0] ?? this.#spec.name;
   }
 
-  #livingOnes(): InstanceRow[] {
+  #livingOnes(): MemoryInstanceRow[] {
     const nowMs = this.#database.nowMs();
     return [...this.#database.tables.instances.values()].filter((instance) => isAlive(instance, nowMs));
   }
@@ -259,7 +265,7 @@ export class MemoryStore implements QueueStore {
     return old.length;
   }
 
-  #pipeline(): PipelineTables {
+  #pipeline(): MemoryPipelineTables {
     const pipeline = this.#database.tables.pipelines.get(this.#spec.name);
     if (pipeline === undefined) throw new RelayError("SCHEMA_MISSING", `Pipeline ${this.#spec.name} is not prepared.`);
     return pipeline;
@@ -273,7 +279,7 @@ export class MemoryStore implements QueueStore {
     return holdsGrant(this.#pipeline(), grant, this.#database.tables.timeline);
   }
 
-  #laneState({ lane, owner, epoch, settledBatch }: LaneRow): LaneState {
+  #laneState({ lane, owner, epoch, settledBatch }: MemoryLaneRow): LaneState {
     return { lane, owner, epoch, settledBatch, timeline: this.#database.tables.timeline };
   }
 
@@ -281,7 +287,7 @@ export class MemoryStore implements QueueStore {
    * Raises the epoch, so that every later write of the former owner is fenced. The epoch also follows the clock: a
    * database that lost its last commits must not issue the same epoch twice.
    */
-  #take(row: LaneRow, owner: string): Takeover {
+  #take(row: MemoryLaneRow, owner: string): Takeover {
     const { tables } = this.#database;
     const died = row.owner !== null && row.owner !== owner;
     if (row.owner !== null) this.durableClaims?.freeLane(row, row.owner, died);
@@ -300,7 +306,7 @@ export class MemoryStore implements QueueStore {
   }
 
   /** Which rows a run over these lanes shows, decided once by the state at its start. */
-  #visibility({ grants, exceptKeys, exceptTypes }: RunRequest): (row: EventRow) => boolean {
+  #visibility({ grants, exceptKeys, exceptTypes }: RunRequest): (row: MemoryEventRow) => boolean {
     const pipeline = this.#pipeline();
     const lanes = new Set(grants.map(({ lane }) => lane));
     const keys = new Set(exceptKeys);
@@ -319,7 +325,7 @@ export class MemoryStore implements QueueStore {
   }
 
   /** A row that is not available yet (the clock may have stepped back) keeps back the later events of its key. */
-  #behindNobody(isShown: (row: EventRow) => boolean): (row: EventRow) => boolean {
+  #behindNobody(isShown: (row: MemoryEventRow) => boolean): (row: MemoryEventRow) => boolean {
     const nowMs = this.#database.nowMs();
     const waiting = new Set<string>();
     return (row) => {
@@ -334,10 +340,10 @@ export class MemoryStore implements QueueStore {
     return waiting.flatMap(({ key }) => (key === null ? [] : [key]));
   }
 
-  #show(page: readonly EventRow[], grants: readonly Grant[]): readonly ClaimedEvent[] {
+  #show(page: readonly MemoryEventRow[], grants: readonly Grant[]): readonly ClaimedEvent[] {
     const pipeline = this.#pipeline();
     const claims = this.durableClaims;
-    const show = (row: EventRow) => claimedEvent(row, laneOf(row, pipeline.lanes.size), row.attempts, this.#spec);
+    const show = (row: MemoryEventRow) => claimedEvent(row, laneOf(row, pipeline.lanes.size), row.attempts, this.#spec);
     if (claims === null) return page.map(show);
     const owners = new Map(grants.filter((grant) => this.#holdsGrant(grant)).map((g) => [g.lane, g.owner]));
     return this.#database.tables.commit(() =>
@@ -354,7 +360,7 @@ function fenced(what: string): RelayError {
   return new RelayError("FENCED", `The write was refused: ${what}.`);
 }
 
-function holdOf({ dueAtMs, errors: _, ...hold }: HoldRow, nowMs: number): Hold {
+function holdOf({ dueAtMs, errors: _, ...hold }: MemoryHoldRow, nowMs: number): Hold {
   return { ...hold, dueInMs: dueAtMs === null ? null : dueAtMs - nowMs };
 }
 
@@ -362,13 +368,13 @@ function holdOf({ dueAtMs, errors: _, ...hold }: HoldRow, nowMs: number): Hold {
  * Rows that were claimed before come first, in the order of their first claim; the others follow in the order of
  * writing.
  */
-function byPosition(left: EventRow, right: EventRow): number {
+function byPosition(left: MemoryEventRow, right: MemoryEventRow): number {
   const [a, b] = [left.formerClaim ?? Number.POSITIVE_INFINITY, right.formerClaim ?? Number.POSITIVE_INFINITY];
   return a === b ? left.sequence - right.sequence : a - b;
 }
 
 /** Late commits, replays and lost commits leave the table in an order other than that of writing. */
-function inOrder(rows: EventRow[]): EventRow[] {
+function inOrder(rows: MemoryEventRow[]): MemoryEventRow[] {
   const isSorted = rows.every((row, index) => index === 0 || byPosition(rows[index - 1]!, row) < 0);
   return isSorted ? rows : rows.sort(byPosition);
 }

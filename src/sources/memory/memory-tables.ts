@@ -1,4 +1,4 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { Hold } from "../../core/hold.ts";
 import type { EventState } from "../../core/state.ts";
 import type { Pause, TypeFilter } from "../../ports/queue-store.ts";
@@ -7,14 +7,14 @@ import type { Pause, TypeFilter } from "../../ports/queue-store.ts";
  * An event as stored. All values in the tables are immutable: a change puts a new object, so a snapshot is a list of
  * references.
  */
-export interface EventRow {
+export interface MemoryEventRow {
   /** The order of writing. Commits can happen in another order. */
   readonly sequence: number;
   readonly id: string;
   readonly type: string;
   readonly key: string | null;
   readonly payload: Buffer;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
   /** Why this row is not a valid event, for tests of that path. */
@@ -33,7 +33,7 @@ export interface EventRow {
 }
 
 /** One lane of a pipeline: its owner, its fence and its progress. */
-export interface LaneRow {
+export interface MemoryLaneRow {
   readonly lane: number;
   readonly owner: string | null;
   readonly epoch: bigint;
@@ -44,20 +44,21 @@ export interface LaneRow {
   readonly sending: readonly string[];
 }
 
-interface AttemptError {
+/** One failed attempt. */
+export interface MemoryAttemptError {
   readonly attempt: number;
   readonly reason: string;
   readonly atMs: number;
 }
 
 /** A hold as stored, with the error of every attempt. */
-export interface HoldRow extends Omit<Hold, "dueInMs"> {
+export interface MemoryHoldRow extends Omit<Hold, "dueInMs"> {
   readonly dueAtMs: number | null;
-  readonly errors: readonly AttemptError[];
+  readonly errors: readonly MemoryAttemptError[];
 }
 
 /** A living instance and its lease. */
-export interface InstanceRow {
+export interface MemoryInstanceRow {
   readonly id: string;
   readonly name: string;
   readonly leaseMs: number;
@@ -68,21 +69,21 @@ export interface InstanceRow {
 }
 
 /** The copy of a dead event, with the error of every attempt. */
-export interface DeadLetter {
+export interface MemoryDeadLetter {
   readonly pipeline: string;
-  readonly event: EventRow;
+  readonly event: MemoryEventRow;
   readonly attempts: number;
   readonly parks: boolean;
-  readonly errors: readonly AttemptError[];
+  readonly errors: readonly MemoryAttemptError[];
   readonly diedAtMs: number;
 }
 
 /** Lanes and holds of one pipeline. */
-export interface PipelineTables {
+export interface MemoryPipelineTables {
   readonly name: string;
   readonly types: TypeFilter;
-  readonly lanes: Map<number, LaneRow>;
-  readonly holds: Map<string, HoldRow>;
+  readonly lanes: Map<number, MemoryLaneRow>;
+  readonly holds: Map<string, MemoryHoldRow>;
 }
 
 type Undo = () => void;
@@ -93,16 +94,16 @@ type Undo = () => void;
  */
 export class MemoryTables {
   /** PENDING and DELIVERING. */
-  readonly open = new Map<string, EventRow>();
+  readonly open = new Map<string, MemoryEventRow>();
   /** DELIVERED and DEAD. */
-  readonly closed = new Map<string, EventRow>();
-  readonly pipelines = new Map<string, PipelineTables>();
-  readonly instances = new Map<string, InstanceRow>();
+  readonly closed = new Map<string, MemoryEventRow>();
+  readonly pipelines = new Map<string, MemoryPipelineTables>();
+  readonly instances = new Map<string, MemoryInstanceRow>();
   /** By pipeline. */
   readonly pauses = new Map<string, Pause>();
   /** Events a second, by pipeline. */
   readonly limits = new Map<string, number>();
-  readonly deadLetters = new Map<string, DeadLetter>();
+  readonly deadLetters = new Map<string, MemoryDeadLetter>();
   readonly #commitsKept: number;
   readonly #commits: Undo[][] = [];
   #transaction: Undo[] | null = null;

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { ClaimedEvent } from "../../ports/queue-store.ts";
 import type { Row } from "../../postgres/session.ts";
 import { COLUMN } from "./event-columns.ts";
@@ -25,7 +25,7 @@ export interface LeftOut {
 const TEXTS = [COLUMN.id, COLUMN.type, COLUMN.key, COLUMN.correlationId, COLUMN.headers, COLUMN.trace] as const;
 const PLUS = 43;
 const NO_BYTES = Buffer.alloc(0);
-const NO_HEADERS: Headers = Object.freeze({});
+const NO_HEADERS: EventHeaders = Object.freeze({});
 
 /**
  * Turns rows into events. An invalid row becomes an event with a fault, never an exception: one bad row must not stop
@@ -115,7 +115,7 @@ export class EventReader {
 }
 
 /** Adds the headers that have columns of their own. One that is in the headers too wins, so that there are never two. */
-function withColumns(headers: Headers, lines: string): Headers {
+function withColumns(headers: EventHeaders, lines: string): EventHeaders {
   const [traceparent, tracestate, causation, contentType] = lines.split("\n");
   const isNew = (name: string, value: string | undefined) => Boolean(value) && !Object.hasOwn(headers, name);
   return {
@@ -123,7 +123,7 @@ function withColumns(headers: Headers, lines: string): Headers {
     ...(isNew("traceparent", traceparent) ? { traceparent, ...(tracestate ? { tracestate } : {}) } : {}),
     ...(isNew("causation-id", causation) ? { "causation-id": causation } : {}),
     ...(isNew("content-type", contentType) ? { "content-type": contentType } : {}),
-  } as Headers;
+  } as EventHeaders;
 }
 
 /**

@@ -1,6 +1,6 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 
-const NO_HEADERS: Headers = Object.freeze({});
+const NO_HEADERS: EventHeaders = Object.freeze({});
 
 /** The stored headers are invalid; the message says why. */
 export class HeadersError extends Error {}
@@ -12,7 +12,7 @@ export type NullHeaders = "left out" | "text";
  * Reads headers from a JSON object, or from null. Values become text: strings unchanged, numbers and booleans as
  * written, objects and arrays as JSON.
  */
-export function readHeaders(text: string, headersMax: number, nulls: NullHeaders = "left out"): Headers {
+export function readHeaders(text: string, headersMax: number, nulls: NullHeaders = "left out"): EventHeaders {
   if (text === "{}" || text === "null") return NO_HEADERS;
   if (text.startsWith("!")) throw new HeadersError(`the headers have ${text.slice(1)} bytes, which exceeds the limit`);
   const parsed = parse(text);
@@ -21,7 +21,7 @@ export function readHeaders(text: string, headersMax: number, nulls: NullHeaders
   if (values.length > headersMax) {
     throw new HeadersError(`there are ${values.length} headers; the limit is ${headersMax}`);
   }
-  return values.every((value) => typeof value === "string") ? (parsed as Headers) : asTexts(text, nulls);
+  return values.every((value) => typeof value === "string") ? (parsed as EventHeaders) : asTexts(text, nulls);
 }
 
 function parse(text: string): unknown {
@@ -37,7 +37,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Parses again and keeps every number as written: JavaScript would round a long one. */
-function asTexts(text: string, nulls: NullHeaders): Headers {
+function asTexts(text: string, nulls: NullHeaders): EventHeaders {
   const exact: unknown = JSON.parse(text, (_name: string, value: unknown, context?: { source?: string }) =>
     typeof value === "number" && context?.source !== undefined ? rawJson(context.source) : value,
   );

@@ -9,7 +9,7 @@ import { logSource } from "./log/log-source.ts";
 import { tailKind } from "./tail/tail-kind.ts";
 import { walKind } from "./wal/wal-kind.ts";
 
-interface LogOptions {
+export interface LogOptions {
   /** An open database, which the caller closes, or the options to open one. */
   readonly database: Database | DatabaseOptions;
   /** `schema.table`. */

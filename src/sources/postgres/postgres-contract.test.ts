@@ -10,7 +10,7 @@ import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/iden
 import { migrateUp } from "../../postgres/migrations/migrate.ts";
 import { openDatabase } from "../../postgres/pool.ts";
 import { relayTables } from "../../postgres/relay-tables.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { membershipContract } from "../../testing/contracts/membership-contract.ts";
 import { queueStoreContract } from "../../testing/contracts/queue-store-contract.ts";
 import type { NewEvent, StoreCapabilities, StoreHarness, StoreSubject } from "../../testing/contracts/store-subject.ts";
@@ -113,7 +113,7 @@ for (const version of [15, 18] as const) {
     after(async () => await server[Symbol.asyncDispose]());
     for (const flavour of FLAVOURS[version]) {
       const harness = harnessOf(flavour, () => server);
-      const cases = applicable([...queueStoreContract, ...membershipContract], harness);
+      const cases = applicableCases([...queueStoreContract, ...membershipContract], harness);
       // json takes no text that is no JSON, jsonb none of its own form: `payloads` knows only one of the two.
       const fitting = cases.filter(
         ({ rule }) => flavour !== hostileTable || !rule.includes("any text, also an empty one"),

@@ -16,7 +16,7 @@ export interface TableReference {
   readonly table: string | null;
 }
 
-interface DiscoveryRequest {
+export interface DiscoveryRequest {
   /** `*` selects every schema that has an outbox table. */
   readonly schemas?: readonly string[] | "*";
   /** Further tables, as `schema.table`. */

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../core/errors.ts";
-import { eventBytes, type Headers } from "../../core/event.ts";
+import { type EventHeaders, eventBytes } from "../../core/event.ts";
 import type { ClaimedEvent, PipelineSpec } from "../../ports/queue-store.ts";
 import { listOf, numberOf, type Reply, textOf, textOrNull } from "./redis-replies.ts";
 
@@ -14,7 +14,7 @@ export interface EventHead {
   readonly bytes: number;
   readonly createdMs: number;
   /** Null when the stored value is not a JSON object of strings. */
-  readonly headers: Headers | null;
+  readonly headers: EventHeaders | null;
   readonly correlationId: string | null;
   /** A readable list of the parts that are too large to load; '' when there are none. */
   readonly excess: string;
@@ -84,12 +84,12 @@ function fault(code: ErrorCode, reason: string) {
   return { code, reason };
 }
 
-function headersOf(text: string): Headers | null {
+function headersOf(text: string): EventHeaders | null {
   if (text === "") return {};
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-    return Object.values(value).every((it) => typeof it === "string") ? (value as Headers) : null;
+    return Object.values(value).every((it) => typeof it === "string") ? (value as EventHeaders) : null;
   } catch {
     return null;
   }

@@ -1,7 +1,7 @@
 import { after, before, describe, test } from "node:test";
 import { Redis } from "ioredis";
 import { type RedisServer, startRedis } from "../../../test/servers/redis.ts";
-import { applicable } from "../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../testing/contracts/contract-case.ts";
 import { membershipContract } from "../../testing/contracts/membership-contract.ts";
 import { queueStoreContract } from "../../testing/contracts/queue-store-contract.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../testing/contracts/store-subject.ts";
@@ -36,7 +36,7 @@ describe("Redis source", () => {
       return subjectOf(server, admin);
     },
   };
-  for (const check of applicable([...queueStoreContract, ...membershipContract], harness)) {
+  for (const check of applicableCases([...queueStoreContract, ...membershipContract], harness)) {
     test(`Redis source: ${check.rule}`, () => check.run(harness));
   }
 });

@@ -1,6 +1,6 @@
 import type { ChainableCommander, Cluster, Redis } from "ioredis";
 import { RelayError } from "../../core/errors.ts";
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { Pause } from "../../ports/queue-store.ts";
 import type { FailedAttempt } from "../../ports/technical-events.ts";
 import { headOf } from "./event-head.ts";
@@ -20,11 +20,9 @@ export interface NewRedisEvent {
   /** Events of one key are delivered in the order in which they were written. */
   readonly key?: string | null;
   readonly payload: Buffer | string;
-  readonly headers?: Headers;
+  readonly headers?: EventHeaders;
   readonly correlationId?: string | null;
 }
-
-type Events = NewRedisEvent | readonly NewRedisEvent[];
 
 /** A dead event with the error of every attempt. */
 export interface RedisDeadLetter {
@@ -43,9 +41,12 @@ export interface RedisDeadLetter {
 /** The outbox as applications and operators use it. */
 export interface RedisOutbox {
   /** Appends the events atomically; returns the ids that were new. */
-  append(events: Events): Promise<readonly string[]>;
+  append(events: NewRedisEvent | readonly NewRedisEvent[]): Promise<readonly string[]>;
   /** Adds the append to your own MULTI: your writes and the events take effect together or not at all. */
-  appendTo<Multi extends Pick<ChainableCommander, "eval">>(multi: Multi, events: Events): Multi;
+  appendTo<Multi extends Pick<ChainableCommander, "eval">>(
+    multi: Multi,
+    events: NewRedisEvent | readonly NewRedisEvent[],
+  ): Multi;
   /** For a script of your own; see the README. */
   readonly lua: {
     /** Defines `outbox_append(base, args, first, last)`. Put it before your script. */
@@ -53,7 +54,7 @@ export interface RedisOutbox {
     /** The key that your script passes as `base`. */
     readonly base: string;
     /** Six arguments per event. */
-    args(events: Events): readonly (string | Buffer)[];
+    args(events: NewRedisEvent | readonly NewRedisEvent[]): readonly (string | Buffer)[];
   };
   deadLetters(limit?: number): Promise<readonly RedisDeadLetter[]>;
   /**
@@ -149,7 +150,7 @@ function scriptRunner(place: RedisPlace, base: string) {
   return { client, run, close };
 }
 
-function argumentsOf(events: Events): readonly (string | Buffer)[] {
+function argumentsOf(events: NewRedisEvent | readonly NewRedisEvent[]): readonly (string | Buffer)[] {
   const list: readonly NewRedisEvent[] = Array.isArray(events) ? events : [events as NewRedisEvent];
   if (list.length > APPEND_MAX) throw invalid(`${list.length} events in one append; the limit is ${APPEND_MAX}`);
   return list.flatMap((event) => {

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { reasonOf } from "../../core/errors.ts";
 
 /** The store of a batch writer. */
-interface BatchStore<Item> {
+export interface BatchStore<Item> {
   append(items: readonly Item[]): Promise<void>;
   close(): Promise<void>;
 }

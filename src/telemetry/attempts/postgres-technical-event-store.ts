@@ -1,11 +1,12 @@
 import type { TechnicalEvent, TechnicalEventStore } from "../../ports/technical-events.ts";
 
 /** The part of a pool or client that the store needs. It stays the caller's: the store does not close it. */
-interface Queryable {
+/** A pool or a client of pg. */
+export interface Queryable {
   query(text: string, values: unknown[]): Promise<unknown>;
 }
 
-interface PostgresTechnicalEventStoreOptions {
+export interface PostgresTechnicalEventStoreOptions {
   readonly database: Queryable;
   /** The relay's own schema. */
   readonly schema?: string;

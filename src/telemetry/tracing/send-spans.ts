@@ -1,6 +1,6 @@
 import type { Attributes, Context, Link, Span, SpanContext, Tracer } from "@opentelemetry/api";
 import { reasonOf } from "../../core/errors.ts";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import { errorTypeOf, type Outcome } from "../../core/outcome.ts";
 import { eventSampler, traceIdOf } from "./event-sampler.ts";
 import type { Otel } from "./load-otel.ts";
@@ -163,7 +163,7 @@ const FORM = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/
 const SAMPLED = 1;
 
 /** The row's own header in any letter case; undefined if it has none. */
-export function traceparentOf(headers: Headers): string | undefined {
+export function traceparentOf(headers: EventHeaders): string | undefined {
   const usual = headers[HEADER];
   if (usual !== undefined) return usual;
   for (const name in headers) if (name.length === HEADER.length && name.toLowerCase() === HEADER) return headers[name];
@@ -180,6 +180,6 @@ export function sampledContext(traceparent: string): RemoteContext | null {
 }
 
 /** Adds the W3C header for this context. */
-function withTraceparent(headers: Headers, context: { traceId: string; spanId: string }): Headers {
+function withTraceparent(headers: EventHeaders, context: { traceId: string; spanId: string }): EventHeaders {
   return { ...headers, [HEADER]: `00-${context.traceId}-${context.spanId}-01` };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as api from "@opentelemetry/api";
 import { AlwaysOnSampler, InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import { delivered, type Outcome, rejected, skipped } from "../../core/outcome.ts";
 import type { Publisher } from "../../ports/publisher.ts";
 import type { LaneTransactions } from "../../ports/transactions.ts";
@@ -15,7 +15,7 @@ const GIVEN = `00-${TRACE}-00f067aa0ba902b7-01`;
 const NEVER = new AbortController().signal;
 const LANE = { database: "d", pipeline: "p", lane: 0, slot: 0 };
 
-function message(id: string, headers: Headers = {}, topic = "orders"): Message {
+function message(id: string, headers: EventHeaders = {}, topic = "orders"): Message {
   const payload = Buffer.from("{}");
   const event = { id, type: "t", key: null, payload, headers, correlationId: "c1", createdAt: null };
   return { event, topic, key: null, headers, payload };

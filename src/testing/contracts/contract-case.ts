@@ -8,7 +8,7 @@ export interface ContractCase<Harness extends { readonly capabilities: unknown }
 }
 
 /** The cases that apply to an adapter with these capabilities. */
-export function applicable<Harness extends { readonly capabilities: unknown }>(
+export function applicableCases<Harness extends { readonly capabilities: unknown }>(
   cases: readonly ContractCase<Harness>[],
   harness: Harness,
 ): readonly ContractCase<Harness>[] {

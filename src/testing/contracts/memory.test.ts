@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import { memorySource } from "../../sources/memory/memory-source.ts";
-import type { EventRow } from "../../sources/memory/memory-tables.ts";
-import { applicable } from "./contract-case.ts";
+import type { MemoryEventRow } from "../../sources/memory/memory-tables.ts";
+import { applicableCases } from "./contract-case.ts";
 import { membershipContract } from "./membership-contract.ts";
 import { queueStoreContract } from "./queue-store-contract.ts";
 import type { StoreHarness, StoreSubject } from "./store-subject.ts";
@@ -9,7 +9,7 @@ import type { StoreHarness, StoreSubject } from "./store-subject.ts";
 for (const durableClaims of [false, true]) {
   const harness = memoryHarness({ durableClaims });
   const adapter = durableClaims ? "memory source with durable claims" : "memory source";
-  for (const check of applicable([...queueStoreContract, ...membershipContract], harness)) {
+  for (const check of applicableCases([...queueStoreContract, ...membershipContract], harness)) {
     test(`${adapter}: ${check.rule}`, () => check.run(harness));
   }
 }
@@ -34,7 +34,7 @@ function subjectOf(durableClaims: boolean): StoreSubject {
   const { database } = source;
   const { tables } = database;
 
-  function change(ids: readonly string[], changes: Partial<EventRow>): void {
+  function change(ids: readonly string[], changes: Partial<MemoryEventRow>): void {
     for (const id of ids) tables.put(tables.open, id, { ...tables.open.get(id)!, ...changes });
   }
 

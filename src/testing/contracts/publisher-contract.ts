@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import type { Outcome } from "../../core/outcome.ts";
 import { type ContractCase, until } from "./contract-case.ts";
 import type { PublisherHarness, PublisherSubject, PublisherTraits, Received } from "./publisher-subject.ts";
@@ -22,7 +22,7 @@ class Session {
   }
 
   /** `messages("a1 a2 b1")`: `a1` is of key `a`, `-1` has no key. */
-  messages(names: string, changes: { payload?: Buffer; headers?: Headers } = {}): Message[] {
+  messages(names: string, changes: { payload?: Buffer; headers?: EventHeaders } = {}): Message[] {
     return names.split(" ").map((name) => {
       this.#written += 1;
       const id = `00000000-0000-4000-8000-${String(this.#written).padStart(12, "0")}`;

@@ -1,4 +1,4 @@
-import type { Headers, Message } from "../../core/event.ts";
+import type { EventHeaders, Message } from "../../core/event.ts";
 import type { Publisher, PublisherCapabilities } from "../../ports/publisher.ts";
 
 /** What a destination can do in tests; selects the cases that apply to its publisher. */
@@ -16,7 +16,7 @@ export interface Received {
   readonly id: string;
   readonly topic: string;
   readonly key: string | null;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly payload: Buffer;
 }
 

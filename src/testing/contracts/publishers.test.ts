@@ -1,9 +1,9 @@
 import { Writable } from "node:stream";
 import { test } from "node:test";
 import { delivered, rejected } from "../../core/outcome.ts";
-import { type Answer, memoryPublisher } from "../../publishers/memory/memory-publisher.ts";
+import { type MemoryAnswer, memoryPublisher } from "../../publishers/memory/memory-publisher.ts";
 import { stdoutPublisher } from "../../publishers/stdout/stdout-publisher.ts";
-import { applicable } from "./contract-case.ts";
+import { applicableCases } from "./contract-case.ts";
 import { publisherContract } from "./publisher-contract.ts";
 import type { PublisherHarness, Received } from "./publisher-subject.ts";
 
@@ -14,7 +14,7 @@ const harnesses: readonly (readonly [adapter: string, harness: PublisherHarness]
 ];
 
 for (const [adapter, harness] of harnesses) {
-  for (const check of applicable(publisherContract, harness))
+  for (const check of applicableCases(publisherContract, harness))
     test(`${adapter}: ${check.rule}`, () => check.run(harness));
 }
 
@@ -26,7 +26,7 @@ function memoryHarness(options: { keyOrderInBatch: boolean; deduplicates: boolea
       const refused = new Set<string>();
       const waiting: (() => void)[] = [];
       let isStalled = false;
-      publisher.respond(({ event }): Answer | Promise<Answer> => {
+      publisher.respond(({ event }): MemoryAnswer | Promise<MemoryAnswer> => {
         if (refused.has(event.id)) return rejected("refused");
         return isStalled ? new Promise((resolve) => waiting.push(() => resolve(delivered))) : delivered;
       });

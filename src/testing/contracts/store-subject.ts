@@ -1,4 +1,4 @@
-import type { Headers } from "../../core/event.ts";
+import type { EventHeaders } from "../../core/event.ts";
 import type { Pause, PipelineSpec, QueueSource, QueueStore } from "../../ports/queue-store.ts";
 
 /** What a source can do; selects the cases that apply to it. */
@@ -24,7 +24,7 @@ export interface NewEvent {
   readonly type: string;
   readonly key: string | null;
   readonly payload: Buffer;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly correlationId: string | null;
 }
 

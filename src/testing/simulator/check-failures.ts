@@ -1,5 +1,5 @@
 import { delayAfter } from "../../core/retry-policy.ts";
-import type { DeadLetter } from "../../sources/memory/memory-tables.ts";
+import type { MemoryDeadLetter } from "../../sources/memory/memory-tables.ts";
 import { destinationOf } from "./check-delivery.ts";
 import type { Send, Written } from "./history.ts";
 import type { RoutePlan } from "./scenario.ts";
@@ -120,7 +120,7 @@ export function checkDeadLetters(simulation: Simulation): void {
 }
 
 /** An event that crashed the process, or was in flight at several crashes, is not subject to its route's onExhausted. */
-function checkParks(simulation: Simulation, event: Written, letter: DeadLetter): void {
+function checkParks(simulation: Simulation, event: Written, letter: MemoryDeadLetter): void {
   if (CRASHED.test(letter.errors.at(-1)?.reason ?? "")) return;
   const parks = routeOf(simulation, event).onExhausted !== "skip";
   if (letter.parks === parks) return;
@@ -142,7 +142,7 @@ const OWN_REASONS = [
   /^The relay that was sending/,
 ];
 
-function deserves(simulation: Simulation, event: Written, letter: DeadLetter): boolean {
+function deserves(simulation: Simulation, event: Written, letter: MemoryDeadLetter): boolean {
   const { history } = simulation.world;
   const ofEvent = history.sends.filter(({ content }) => content === event.content);
   if (["unreadable", "too large", "crash"].includes(event.fate.kind)) return true;

@@ -1,4 +1,4 @@
-import type { HoldRow } from "../../sources/memory/memory-tables.ts";
+import type { MemoryHoldRow } from "../../sources/memory/memory-tables.ts";
 import type { SimSlot } from "./sim-slot.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -52,6 +52,6 @@ export function checkBraked({ scenario, slots, world }: Simulation): void {
 }
 
 /** Whether a hold counts against the limit of its lane: all but suspects and dead letters that park no key. */
-export function blocksLane({ key, parks, state }: HoldRow): boolean {
+export function blocksLane({ key, parks, state }: MemoryHoldRow): boolean {
   return state === "retrying" || (state === "dead" && parks && key !== null);
 }

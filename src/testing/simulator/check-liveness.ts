@@ -1,5 +1,5 @@
 import { laneOf } from "../../sources/memory/memory-lanes.ts";
-import type { EventRow, HoldRow } from "../../sources/memory/memory-tables.ts";
+import type { MemoryEventRow, MemoryHoldRow } from "../../sources/memory/memory-tables.ts";
 import { destinationOf, lineOf } from "./check-delivery.ts";
 import { isBrakeTight, routeOf } from "./check-failures.ts";
 import { blocksLane } from "./check-health.ts";
@@ -12,7 +12,7 @@ export function isDrained(simulation: Simulation): boolean {
   return waitingWithoutCause(simulation) === undefined;
 }
 
-function waitingWithoutCause(simulation: Simulation): EventRow | undefined {
+function waitingWithoutCause(simulation: Simulation): MemoryEventRow | undefined {
   const { scenario, world } = simulation;
   const { database, history } = world;
   const { open, pipelines } = database.model.tables;
@@ -35,8 +35,8 @@ function waitingWithoutCause(simulation: Simulation): EventRow | undefined {
 /** A lane with so many undeliverable events reads no new ones until an operator resolves them. */
 function isBraked(
   { scenario }: Simulation,
-  row: EventRow,
-  holds: readonly HoldRow[],
+  row: MemoryEventRow,
+  holds: readonly MemoryHoldRow[],
   endlessIds: ReadonlySet<string>,
 ): boolean {
   const lane = laneOf(row, scenario.lanes);
@@ -86,7 +86,7 @@ export function checkLiveness(simulation: Simulation): void {
   if (stuck > 0) history.violate("stop", "a graceful stop did not finish");
 }
 
-function describeWaiting({ scenario, world }: Simulation, row: EventRow): string {
+function describeWaiting({ scenario, world }: Simulation, row: MemoryEventRow): string {
   const lane = laneOf(row, scenario.lanes);
   const { pipelines } = world.database.model.tables;
   const holds = [...pipelines.values()].flatMap((pipeline) => [...pipeline.holds.values()]);

@@ -1,5 +1,5 @@
 import { laneOf } from "../../sources/memory/memory-lanes.ts";
-import type { EventRow, PipelineTables } from "../../sources/memory/memory-tables.ts";
+import type { MemoryEventRow, MemoryPipelineTables } from "../../sources/memory/memory-tables.ts";
 import type { Condition } from "../../telemetry/condition.ts";
 import { destinationOf, lineOf } from "./check-delivery.ts";
 import { isEndless } from "./check-liveness.ts";
@@ -62,7 +62,7 @@ export class StandstillWatch {
   }
 
   /** Deliveries, settles and attempts. A send without an answer is no progress. */
-  #progressOf({ holds, lanes, name }: PipelineTables): string {
+  #progressOf({ holds, lanes, name }: MemoryPipelineTables): string {
     const { history } = this.#simulation.world;
     const arrivals = history.arrivals.filter(({ destination }) => name.endsWith(`->${destination}`)).length;
     const batches = [...lanes.values()].map(({ settledBatch }) => settledBatch);
@@ -71,7 +71,7 @@ export class StandstillWatch {
   }
 
   /** Lanes whose owner has had them, and has lived undisturbed, for long. */
-  #longOwned({ lanes, name }: PipelineTables): readonly (readonly [number, SimSlot])[] {
+  #longOwned({ lanes, name }: MemoryPipelineTables): readonly (readonly [number, SimSlot])[] {
     const { slots, world } = this.#simulation;
     const { instances } = world.database.model.tables;
     return [...lanes.values()].flatMap(({ epoch, lane, owner }) => {
@@ -93,7 +93,7 @@ export class StandstillWatch {
   }
 
   /** An event of the lane that waits for nothing but its delivery. */
-  #waiting({ holds, name }: PipelineTables, lane: number): EventRow | undefined {
+  #waiting({ holds, name }: MemoryPipelineTables, lane: number): MemoryEventRow | undefined {
     const { scenario, world } = this.#simulation;
     const { database, history, time } = world;
     const { open, pauses } = database.model.tables;

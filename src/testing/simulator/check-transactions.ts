@@ -1,4 +1,4 @@
-import type { LaneRow } from "../../sources/memory/memory-tables.ts";
+import type { MemoryLaneRow } from "../../sources/memory/memory-tables.ts";
 import type { Simulation } from "./simulation.ts";
 
 /**
@@ -23,7 +23,7 @@ export function checkExactlyOnce(simulation: Simulation): void {
  * After a failover that lost more settles than the ledger holds, no one knows what was delivered: the lane stops until an
  * operator decides.
  */
-export function mayStandStill(simulation: Simulation, pipeline: string, lane: LaneRow | undefined): boolean {
+export function mayStandStill(simulation: Simulation, pipeline: string, lane: MemoryLaneRow | undefined): boolean {
   const { brokers, world } = simulation;
   const broker = brokers.find((it) => pipeline.endsWith(`->${nameOf(it)}`));
   const name = `${pipeline} ${lane?.lane}`;

@@ -19,7 +19,7 @@ import type {
   Takeover,
 } from "../../ports/queue-store.ts";
 import { memorySource } from "../../sources/memory/memory-source.ts";
-import type { LaneRow } from "../../sources/memory/memory-tables.ts";
+import type { MemoryLaneRow } from "../../sources/memory/memory-tables.ts";
 import { PortCalls, unreachable, type World } from "./port-call.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { takeTime } from "./slow-settles.ts";
@@ -192,7 +192,7 @@ class FaultyStore implements QueueStore {
     return this.#calls.call("prune", true, () => this.#inner.prune(olderThanMs, rows));
   }
 
-  #laneNow(lane: number): LaneRow | undefined {
+  #laneNow(lane: number): MemoryLaneRow | undefined {
     return this.#world.database.model.tables.pipelines.get(this.#spec.name)?.lanes.get(lane);
   }
 
@@ -205,7 +205,7 @@ class FaultyStore implements QueueStore {
     );
   }
 
-  #checkFence({ grant, previousBatch }: Settlement, lane: LaneRow | undefined): void {
+  #checkFence({ grant, previousBatch }: Settlement, lane: MemoryLaneRow | undefined): void {
     if (lane?.owner === grant.owner && lane.epoch === grant.epoch && lane.settledBatch === previousBatch) return;
     this.#world.history.violate("lanes", `a settle of ${this.#process.name} took effect under an old grant`);
   }

@@ -1,4 +1,4 @@
-import type { HoldRow } from "../../sources/memory/memory-tables.ts";
+import type { MemoryHoldRow } from "../../sources/memory/memory-tables.ts";
 import corpus from "./corpus.json" with { type: "json" };
 import { withLostCommits } from "./lost-commits.ts";
 import type { Scenario } from "./scenario.ts";
@@ -76,13 +76,13 @@ function checkReported(simulation: Simulation, slot: SimSlot, before: readonly s
 }
 
 /** The event and the epoch of its lane: an owner that has just taken the lane again reports it a moment later. */
-function heldUnder({ world }: Simulation, { id, lane }: HoldRow): string {
+function heldUnder({ world }: Simulation, { id, lane }: MemoryHoldRow): string {
   const epochs = [...world.database.model.tables.pipelines.values()].map(({ lanes }) => lanes.get(lane)?.epoch);
   return [id, ...epochs].join(" ");
 }
 
 /** Holds of unmarked rows in the lanes that the slot's process owns. */
-function unmarkedOf({ world }: Simulation, { process }: SimSlot): readonly HoldRow[] {
+function unmarkedOf({ world }: Simulation, { process }: SimSlot): readonly MemoryHoldRow[] {
   const { instances, pipelines } = world.database.model.tables;
   return [...pipelines.values()].flatMap(({ holds, lanes }) =>
     [...holds.values()].filter(

@@ -1,6 +1,6 @@
 import type { OnExhausted } from "../../core/hold.ts";
 import type { Limits, Timing } from "../../core/limits.ts";
-import { exponential, type RetryPolicy, schedule } from "../../core/retry-policy.ts";
+import { exponentialRetry, type RetryPolicy, scheduledRetry } from "../../core/retry-policy.ts";
 import corpus from "./corpus.json" with { type: "json" };
 import {
   CALL_FAULTS,
@@ -273,14 +273,14 @@ function limitsOf(random: SeededRandom, isCalm: boolean): Partial<Limits> {
 function routesOf(random: SeededRandom): RoutePlan[] {
   const policy = (): Pick<RoutePlan, "retry" | "onExhausted"> => ({
     retry: random.chance(0.5)
-      ? exponential({
+      ? exponentialRetry({
           initialMs: random.int(10, 500),
           factor: random.pick([1, 2]),
           maxMs: random.int(500, 3_000),
           jitter: random.pick([0, 0.2]),
           attemptsMax: random.int(1, 5),
         })
-      : schedule(Array.from({ length: random.int(0, 3) }, () => random.pick([0, 100, 1_000]))),
+      : scheduledRetry(Array.from({ length: random.int(0, 3) }, () => random.pick([0, 100, 1_000]))),
     onExhausted: random.pick(["park", "park", "block", "skip"]),
   });
   if (random.chance(0.5)) return [{ types: ["*"], destination: "first", ...policy() }];

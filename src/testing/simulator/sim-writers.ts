@@ -1,4 +1,4 @@
-import type { NewEvent } from "../../sources/memory/memory-database.ts";
+import type { NewMemoryEvent } from "../../sources/memory/memory-database.ts";
 import type { EventFates } from "./event-fates.ts";
 import type { World } from "./port-call.ts";
 import { type EventPlan, PAYLOAD_BYTES_MAX, type WritePlan } from "./scenario.ts";
@@ -66,13 +66,13 @@ export class SimWriters {
     }
   }
 
-  #wideColumn({ bytes, column }: NonNullable<EventPlan["wide"]>): Partial<NewEvent> {
+  #wideColumn({ bytes, column }: NonNullable<EventPlan["wide"]>): Partial<NewMemoryEvent> {
     this.#world.faults.count("wide row");
     const text = "w".repeat(bytes);
     return column === "headers" ? { headers: { wide: text } } : { correlationId: text };
   }
 
-  #rowOf({ id, key, type, fate, wide }: EventPlan): NewEvent {
+  #rowOf({ id, key, type, fate, wide }: EventPlan): NewMemoryEvent {
     this.#contents += 1;
     const content = `${id}/${this.#contents}`;
     const payload = fate.kind === "too large" ? content.padEnd(PAYLOAD_BYTES_MAX + 1, ".") : content;

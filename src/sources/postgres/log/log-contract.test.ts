@@ -11,7 +11,7 @@ import { managedTableSql } from "../../../postgres/managed/managed-table.sql.ts"
 import { migrateUp } from "../../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../../postgres/pool.ts";
 import { relayTables } from "../../../postgres/relay-tables.ts";
-import { applicable } from "../../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../../testing/contracts/contract-case.ts";
 import { membershipContract } from "../../../testing/contracts/membership-contract.ts";
 import { queueStoreContract } from "../../../testing/contracts/queue-store-contract.ts";
 import { backlogCases } from "../../../testing/contracts/store-backlog.ts";
@@ -111,7 +111,8 @@ for (const version of [15, 18] as const) {
     for (const log of version === 15 ? [MANAGED, EVENT_TABLE, PLAIN_EVENT_TABLE] : [MANAGED]) {
       const harness: StoreHarness = { capabilities: CAPABILITIES, open: () => openSubject(server, log) };
       const cases = log === MANAGED ? [...queueStoreContract, ...membershipContract] : READING_CASES;
-      for (const check of applicable(cases, harness)) test(`${log.title}: ${check.rule}`, () => check.run(harness));
+      for (const check of applicableCases(cases, harness))
+        test(`${log.title}: ${check.rule}`, () => check.run(harness));
     }
   });
 }

@@ -1,7 +1,7 @@
 import { after, before, describe, test } from "node:test";
 import { makeHostile } from "../../../../test/servers/hostile-defaults.ts";
 import type { PostgresServer } from "../../../../test/servers/postgres.ts";
-import { applicable } from "../../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../../testing/contracts/contract-case.ts";
 import { membershipContract } from "../../../testing/contracts/membership-contract.ts";
 import { queueStoreContract } from "../../../testing/contracts/queue-store-contract.ts";
 import type { StoreHarness } from "../../../testing/contracts/store-subject.ts";
@@ -27,7 +27,7 @@ for (const version of [15, 18] as const) {
       },
       open: async () => subjectOf(await openEmptied(server), server),
     };
-    for (const check of applicable([...queueStoreContract, ...membershipContract], harness)) {
+    for (const check of applicableCases([...queueStoreContract, ...membershipContract], harness)) {
       test(`Open Outbox source: ${check.rule}`, () => check.run(harness));
     }
   });

@@ -4,7 +4,7 @@ import pg from "pg";
 import type { PostgresServer } from "../../../../test/servers/postgres.ts";
 import { until } from "../../../../test/servers/until.ts";
 import { delivered, retry } from "../../../core/outcome.ts";
-import { exponential } from "../../../core/retry-policy.ts";
+import { exponentialRetry } from "../../../core/retry-policy.ts";
 import { type MemoryPublisher, memoryPublisher } from "../../../publishers/memory/memory-publisher.ts";
 import { createRelay, type Relay } from "../../../relay/relay.ts";
 import { type Fixture, openFixture, startServer } from "./fixture.test.ts";
@@ -12,7 +12,7 @@ import { type Fixture, openFixture, startServer } from "./fixture.test.ts";
 const COUNT = 3_000;
 const KEYS = 40;
 const TIMING = { pollIntervalMs: 20, balanceMs: 50, leaseMs: 3_000, leaseMarginMs: 500, publishTimeoutMs: 2_000 };
-const RETRY = exponential({ initialMs: 5, maxMs: 20, attemptsMax: 100 });
+const RETRY = exponentialRetry({ initialMs: 5, maxMs: 20, attemptsMax: 100 });
 
 /** The least that the table's contract asks of a relay: claim, deliver, mark what is still its own. */
 class ForeignRelay {
@@ -67,7 +67,7 @@ async function write({ admin, table }: Fixture, from: number, to: number): Promi
 
 function startRelay(fixture: Fixture, publisher: MemoryPublisher, leaseMs: number, reviewMs: number): Relay {
   const source = fixture.source({ name: "orders", leaseMs });
-  const routes = [{ destination: "broker", retry: RETRY }];
+  const routes = [{ destination: "broker" as const, retry: RETRY }];
   const timing = { ...TIMING, reviewMs };
   return createRelay({ sources: [source], destinations: { broker: publisher }, routes, lanes: 3, timing });
 }

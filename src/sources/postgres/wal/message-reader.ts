@@ -1,5 +1,5 @@
 import { reasonOf } from "../../../core/errors.ts";
-import type { Headers } from "../../../core/event.ts";
+import type { EventHeaders } from "../../../core/event.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { readHeaders } from "../headers.ts";
 import { type EventLimits, KEPT_BYTES_MAX } from "./row-reader.ts";
@@ -51,7 +51,7 @@ interface Head {
   readonly id: string;
   readonly type: string;
   readonly key: string | null;
-  readonly headers: Headers;
+  readonly headers: EventHeaders;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
 }

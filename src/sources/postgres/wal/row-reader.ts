@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../../core/errors.ts";
-import { HEADERS_BYTES_MAX, type Headers, TEXT_BYTES_MAX, tooLarge } from "../../../core/event.ts";
+import { type EventHeaders, HEADERS_BYTES_MAX, TEXT_BYTES_MAX, tooLarge } from "../../../core/event.ts";
 import type { ClaimedEvent } from "../../../ports/queue-store.ts";
 import { isoTime } from "../event-reader.ts";
 import { HeadersError, readHeaders } from "../headers.ts";
@@ -15,7 +15,7 @@ export interface EventLimits {
 type Fault = { readonly code: ErrorCode; readonly reason: string };
 
 const NO_BYTES = Buffer.alloc(0);
-const NO_HEADERS: Headers = Object.freeze({});
+const NO_HEADERS: EventHeaders = Object.freeze({});
 const BYTEA_OID = 17;
 const NULL = 110; // n
 const UNCHANGED = 117; // u
@@ -169,7 +169,7 @@ export class RowReader {
     return copy;
   }
 
-  #headers(buffer: Buffer, id: string): Headers {
+  #headers(buffer: Buffer, id: string): EventHeaders {
     const stored = this.#bounded(buffer, "headers");
     const parent = this.#bounded(buffer, "traceparent");
     if (stored === null && parent === null && this.#extras.length === 0 && !this.#parts.hasIdHeader) return NO_HEADERS;

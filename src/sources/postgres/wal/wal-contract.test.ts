@@ -9,7 +9,7 @@ import type { TypeFilter } from "../../../ports/queue-store.ts";
 import { quoteTable, type TableName } from "../../../postgres/identifiers.ts";
 import { migrateUp } from "../../../postgres/migrations/migrate.ts";
 import { type Database, openDatabase } from "../../../postgres/pool.ts";
-import { applicable } from "../../../testing/contracts/contract-case.ts";
+import { applicableCases } from "../../../testing/contracts/contract-case.ts";
 import { queueStoreContract } from "../../../testing/contracts/queue-store-contract.ts";
 import { SPEC } from "../../../testing/contracts/store-stage.ts";
 import type { NewEvent, StoreHarness, StoreSubject } from "../../../testing/contracts/store-subject.ts";
@@ -55,7 +55,7 @@ describe("PostgreSQL 18, H1 hostile defaults", () => {
     },
     open: () => openSubject(server),
   };
-  for (const check of applicable(queueStoreContract, harness)) {
+  for (const check of applicableCases(queueStoreContract, harness)) {
     if (SEVERAL_LANES.test(check.rule) || OTHERWISE.test(check.rule)) continue;
     test(`write-ahead log: ${check.rule}`, () => check.run(harness));
   }

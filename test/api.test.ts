@@ -1,0 +1,23 @@
+// What an application can import: emitted as npm would publish it, and read by the compiler.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { collidingNames } from "./api/collisions.ts";
+import { type Declarations, openDeclarations } from "./api/declarations.ts";
+import { missingExports } from "./api/named-types.ts";
+
+let declarations: Declarations;
+
+before(() => {
+  declarations = openDeclarations();
+});
+after(() => declarations?.close());
+
+test("H4 every type that an entry names can be imported, from it or from outbox-relay", () => {
+  assert.ok(declarations.entries.length > 10);
+  const missing = missingExports(declarations);
+  assert.equal(missing.length, 0, `export these where they are named:\n${missing.join("\n")}`);
+});
+
+test("H4 no entry exports a bare name that collides with those of an application", () => {
+  assert.deepEqual(collidingNames(declarations.entries), []);
+});
