@@ -468,13 +468,17 @@ export interface ListedEvent {
   readonly key: string | null;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
-  readonly state: "pending" | "retrying" | "parked" | "dead" | "delivered" | "discarded";
+  readonly state: "pending" | "retrying" | "parked" | "dead" | "unrouted" | "delivered" | "discarded";
   /** Number of failures so far; null without a failure. */
   readonly attempts: number | null;
   readonly reason: string | null;
   readonly nextAttemptAt: string | null;
   /** The event that this one waits for. */
   readonly parkedBehind: string | null;
+  /** The pipeline whose route matches it now; null when none does, in a log, and when it is unknown. */
+  readonly pipeline: string | null;
+  /** What it waits for besides earlier events: its pipeline is paused, or it is scheduled for nextAttemptAt. */
+  readonly waitsFor: "paused" | "scheduled" | null;
 }
 
 export interface ListEventsAnswer {
@@ -513,7 +517,7 @@ export interface ListEventsRequest {
   readonly key?: string;
   readonly correlationId?: string;
   readonly id?: string;
-  readonly state?: "pending" | "retrying" | "parked" | "dead" | "delivered" | "discarded";
+  readonly state?: "pending" | "retrying" | "parked" | "dead" | "unrouted" | "delivered" | "discarded";
   readonly since?: string;
   readonly until?: string;
 }
@@ -873,13 +877,17 @@ export interface ShownEvent {
   readonly key: string | null;
   readonly correlationId: string | null;
   readonly createdAt: string | null;
-  readonly state: "pending" | "retrying" | "parked" | "dead" | "delivered" | "discarded";
+  readonly state: "pending" | "retrying" | "parked" | "dead" | "unrouted" | "delivered" | "discarded";
   /** Number of failures so far; null without a failure. */
   readonly attempts: number | null;
   readonly reason: string | null;
   readonly nextAttemptAt: string | null;
   /** The event that this one waits for. */
   readonly parkedBehind: string | null;
+  /** The pipeline whose route matches it now; null when none does, in a log, and when it is unknown. */
+  readonly pipeline: string | null;
+  /** What it waits for besides earlier events: its pipeline is paused, or it is scheduled for nextAttemptAt. */
+  readonly waitsFor: "paused" | "scheduled" | null;
   readonly headers: Readonly<Record<string, string>>;
   /** Null without the right to see payloads, and when no copy exists any more. */
   readonly payload: Payload | null;
