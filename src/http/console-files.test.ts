@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { consoleFiles } from "./console-files.ts";
 import { consoleRoutes } from "./routes/console-routes.ts";
 
-const SCRIPT_BYTES_MAX = 64 * 1024;
+const SCRIPT_BYTES_MAX = 72 * 1024;
 
 const [page, file] = consoleRoutes(() => null);
 
@@ -30,7 +30,7 @@ async function scriptName(): Promise<string> {
   return /src="console\/([^"]+\.js)"/.exec(text)?.[1] ?? "";
 }
 
-test("G4 all scripts of the console together stay under 64 KB compressed", async () => {
+test("G4 all scripts of the console together stay under 72 KB compressed", async () => {
   const scripts = [...(await consoleFiles())].filter(([name]) => name.endsWith(".js"));
   const sizes = scripts.map(([name, { forms }]) => `${name} ${forms.gzip.length}`);
   const total = scripts.reduce((sum, [, { forms }]) => sum + forms.gzip.length, 0);
