@@ -365,16 +365,12 @@ test("D8 D10: the function of an encrypted target may use its key, and no other 
   const key = "arn:aws:kms:eu-central-1:123456789012:key/1";
   const app = new App({ outdir: join(outdir, "encrypted"), context });
   const encrypted = new OutboxRelayStack(app, "Encrypted", { relays: made, targetKeys: { [TYPES[0]!]: key } });
-  const policies = Object.values(
-    Template.fromStack(encrypted).findResources("AWS::IAM::Policy") as Record<string, Resource>,
-  );
-  const allowed = policies.flatMap(
-    ({ Properties }) => (Properties.PolicyDocument as { Statement: Statement[] }).Statement,
-  );
-  assert.deepEqual(
-    allowed.filter(({ Action }) => listOf(Action).some((it) => it.startsWith("kms:"))),
-    [{ Action: ["kms:Decrypt", "kms:GenerateDataKey"], Effect: "Allow", Resource: key }],
-  );
+  const policies = JSON.stringify(Template.fromStack(encrypted).findResources("AWS::IAM::Policy"));
+  assert.deepEqual(policies.match(/"kms:\w+"|"arn:aws:kms[^"]+"/g), [
+    '"kms:Decrypt"',
+    '"kms:GenerateDataKey"',
+    `"${key}"`,
+  ]);
   assert.throws(
     () => new OutboxRelayStack(app, "Unknown", { relays: made, targetKeys: { SyncToPayrol: key } }),
     /targetKeys names SyncToPayrol, which no relay takes/,
