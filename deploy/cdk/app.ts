@@ -10,5 +10,11 @@ const folder = resolve(import.meta.dirname, app.node.tryGetContext("application"
 new OutboxRelayStack(app, "OutboxRelay", {
   relays: await bundled(await relayEntries(folder), join(app.outdir, "bundles")),
   alertEmail: app.node.tryGetContext("alertEmail"),
+  targetKeys: keysOf(app.node.tryGetContext("targetKeys")),
 });
 app.synth();
+
+/** In cdk.json it is an object, on the command line JSON. */
+function keysOf(written: unknown): Readonly<Record<string, string>> | undefined {
+  return (typeof written === "string" ? JSON.parse(written) : written) as Readonly<Record<string, string>> | undefined;
+}

@@ -18,6 +18,8 @@ export interface OutboxRelayStackProps extends StackProps {
   readonly alertEmail?: string | undefined;
   /** Where a target can only be reached from inside of a network. */
   readonly vpc?: IVpc | undefined;
+  /** By intent type: the ARN of the KMS key with which its target, such as a queue, is encrypted. */
+  readonly targetKeys?: Readonly<Record<string, string>> | undefined;
 }
 
 /** How many readers DynamoDB promises to serve from one stream without throttling them. */
@@ -30,21 +32,25 @@ export class OutboxRelayStack extends Stack {
   /** By intent type, for rights at a target: `topic.grantPublish(stack.relays.get("...")!.function)`. */
   readonly relays: ReadonlyMap<string, RelayFunction>;
 
-  constructor(scope: Construct, id: string, { alertEmail, relays, vpc, ...props }: OutboxRelayStackProps) {
-    super(scope, id, props);
+  constructor(scope: Construct, id: string, props: OutboxRelayStackProps) {
+    const { alertEmail, relays, targetKeys = {}, vpc, ...stackProps } = props;
+    super(scope, id, stackProps);
+    requireTypes(Object.keys(targetKeys), relays);
     this.tables = new OutboxTables(this, "Tables");
     this.alerts = alertTopic(this);
     if (alertEmail !== undefined) this.alerts.addSubscription(new EmailSubscription(alertEmail));
-    this.relays = new Map(relays.map((relay) => [relay.intentType, this.#relay(relay, vpc)]));
+    this.relays = new Map(
+      relays.map((relay) => [relay.intentType, this.#relay(relay, vpc, targetKeys[relay.intentType])]),
+    );
     this.#tell(relays.map(({ intentType }) => intentType));
     const readers = relays.length + 1;
     if (readers > STREAM_READERS) this.#warnOf(readers);
     this.#output();
   }
 
-  #relay(relay: BundledRelay, vpc: IVpc | undefined): RelayFunction {
+  #relay(relay: BundledRelay, vpc: IVpc | undefined, targetKeyArn: string | undefined): RelayFunction {
     const id = relay.name.replace(/(?:^|[-_]+)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-    const made = new RelayFunction(this, id, { relay, tables: this.tables, vpc });
+    const made = new RelayFunction(this, id, { relay, tables: this.tables, vpc, targetKeyArn });
     new RelayAlarms(made, "Alarms", made, this.alerts);
     return made;
   }
@@ -105,12 +111,17 @@ function unknownTypes(types: readonly string[]): readonly FilterPattern[] {
   return [filter({ S: [{ "anything-but": types }] }), filter({ S: [{ exists: false }] })];
 }
 
-/** A topic with a policy has lost the one by default, which lets alarms in. */
+function requireTypes(types: readonly string[], relays: readonly BundledRelay[]): void {
+  const unknown = types.filter((type) => !relays.some(({ intentType }) => intentType === type));
+  if (unknown.length > 0) throw new Error(`targetKeys names ${unknown.join(", ")}, which no relay takes`);
+}
+
+/** A topic with a policy has lost the one by default, which lets alarms in. Neither service may act for another account. */
 function alertTopic(stack: Stack): Topic {
   const topic = new Topic(stack, "Alerts", { enforceSSL: true });
   topic.addToResourcePolicy(
     new PolicyStatement({
-      principals: [new ServicePrincipal("cloudwatch.amazonaws.com")],
+      principals: ["cloudwatch.amazonaws.com", "events.amazonaws.com"].map((name) => new ServicePrincipal(name)),
       actions: ["sns:Publish"],
       resources: [topic.topicArn],
       conditions: { StringEquals: { "aws:SourceAccount": stack.account } },

@@ -32,6 +32,8 @@ export interface RelayFunctionProps {
   readonly tables: OutboxTables;
   /** Where its target can only be reached from inside of a network. */
   readonly vpc?: IVpc | undefined;
+  /** The KMS key of a target that is encrypted with a key of yours. */
+  readonly targetKeyArn?: string | undefined;
 }
 
 const SWEEP: IntentEvent = { "outbox-relay": "sweep" };
@@ -46,7 +48,7 @@ export class RelayFunction extends Construct {
   /** Places in the stream that were given up. The items themselves are still in the table. */
   readonly refused: Queue;
 
-  constructor(scope: Construct, id: string, { relay, tables, vpc }: RelayFunctionProps) {
+  constructor(scope: Construct, id: string, { relay, tables, targetKeyArn, vpc }: RelayFunctionProps) {
     super(scope, id);
     this.intentType = relay.intentType;
     const logGroup = new LogGroup(this, "Log", {
@@ -72,6 +74,9 @@ export class RelayFunction extends Construct {
       logGroup,
       // A line of the log is the metric of dead letters: it has to stand there as it was written.
       loggingFormat: LoggingFormat.TEXT,
+      // Of the sweeps alone, since the stream has its own rules: the next one comes in a minute anyway.
+      retryAttempts: 0,
+      maxEventAge: Duration.minutes(1),
       ...(vpc === undefined ? {} : { vpc }),
     });
     this.refused = new Queue(this, "Refused", {
@@ -81,6 +86,7 @@ export class RelayFunction extends Construct {
       removalPolicy: RemovalPolicy.RETAIN,
     });
     this.#mayRelay(relay, tables);
+    if (targetKeyArn !== undefined) this.#mayEncrypt(targetKeyArn);
     this.#fedByStream(tables);
     this.#sweptEveryMinute();
   }
@@ -115,6 +121,12 @@ export class RelayFunction extends Construct {
     );
   }
 
+  /** Who sends to an encrypted queue makes a data key of its key, and reads it again for the next messages. */
+  #mayEncrypt(keyArn: string): void {
+    const actions = ["kms:GenerateDataKey", "kms:Decrypt"];
+    this.function.addToRolePolicy(new PolicyStatement({ actions, resources: [keyArn] }));
+  }
+
   #fedByStream({ outbox }: OutboxTables): void {
     const mapping = new EventSourceMapping(this, "Stream", {
       target: this.function,
@@ -139,14 +151,7 @@ export class RelayFunction extends Construct {
     new Rule(this, "Sweep", {
       description: `Relays what is due again of ${this.intentType}`,
       schedule: Schedule.rate(Duration.minutes(1)),
-      targets: [
-        new LambdaFunction(this.function, {
-          event: RuleTargetInput.fromObject(SWEEP),
-          // The next one comes in a minute anyway.
-          retryAttempts: 0,
-          maxEventAge: Duration.minutes(1),
-        }),
-      ],
+      targets: [new LambdaFunction(this.function, { event: RuleTargetInput.fromObject(SWEEP) })],
     });
   }
 }

@@ -3,7 +3,7 @@ import { EventBus, EventField, Rule, RuleTargetInput } from "aws-cdk-lib/aws-eve
 import { SnsTopic } from "aws-cdk-lib/aws-events-targets";
 import { PolicyStatement, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
 import { CfnPipe } from "aws-cdk-lib/aws-pipes";
-import type { ITopic } from "aws-cdk-lib/aws-sns";
+import { type ITopic, Topic } from "aws-cdk-lib/aws-sns";
 import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import { type FilterPattern, STREAM_RIGHTS } from "./outbox-relay.ts";
@@ -16,6 +16,7 @@ export interface StreamAlertProps {
   readonly event: string;
   /** What people read behind type and id of the intent. */
   readonly text: string;
+  /** Its policy must let the rules of this account in. */
   readonly topic: ITopic;
   /** For what could not be told. */
   readonly untold: IQueue;
@@ -66,12 +67,14 @@ export class StreamAlert extends Construct {
       },
     });
     pipe.node.addDependency(role);
+    // By its name alone: a rule would let every account's rules into a topic that is made here.
+    const named = Topic.fromTopicArn(this, "Topic", topic.topicArn);
     new Rule(this, "Rule", {
       description: `Tells people of ${event}`,
       eventBus: bus,
       // The bus is that of the account, and there may be other outboxes.
       eventPattern: { source: [SOURCE], detailType: [event], resources: [table.tableArn] },
-      targets: [new SnsTopic(topic, { message: alertText(text), deadLetterQueue: untold })],
+      targets: [new SnsTopic(named, { message: alertText(text), deadLetterQueue: untold })],
     });
   }
 }

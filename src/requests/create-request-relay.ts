@@ -1,6 +1,7 @@
 import { systemClock, systemRandom } from "../core/clock.ts";
 import type { EventLog } from "../ports/event-log.ts";
 import type { RequestQueue } from "../ports/request-queue.ts";
+import { USUAL_SUFFIXES } from "./request-filter.ts";
 import type { RequestListener } from "./request-listener.ts";
 import { EXECUTE_REQUEST, requestContext } from "./request-names.ts";
 import { RequestRelay } from "./request-relay.ts";
@@ -11,7 +12,7 @@ export interface RequestRelayOptions {
   readonly queue: RequestQueue;
   /** `<context>.<aggregate>` each, or an object with settings of that context alone. */
   readonly contexts: readonly (string | RequestContextOptions)[];
-  /** Event types with one of these suffixes request a job even without `intent: "outbox"`. */
+  /** Event types with one of these suffixes request a job even without `intent: "outbox"`. Default: Created, Queued. */
   readonly suffixes?: readonly string[];
   /** Where a context starts that has no checkpoint yet. Default: beginning. */
   readonly start?: "beginning" | "now";
@@ -59,7 +60,7 @@ export function createRequestRelay(options: RequestRelayOptions): RunningRequest
     owner,
     queue,
     start = "beginning",
-    suffixes = [],
+    suffixes = USUAL_SUFFIXES,
   } = options;
   const stopping = new AbortController();
   const self = owner ?? systemRandom.uuid();

@@ -3,6 +3,9 @@ import type { LoggedEvent } from "../ports/event-log.ts";
 /** The value of `metadata.intent` by which an event requests a job. */
 export const OUTBOX_INTENT = "outbox";
 
+/** The suffixes where none are named: those of events that begin a request. */
+export const USUAL_SUFFIXES: readonly string[] = ["Created", "Queued"];
+
 /** Which events request a job. */
 export interface RequestFilter {
   /** Type suffixes that request a job, without a version: `Created` matches `PayoutCreated` and `PayoutCreated.v2`. */

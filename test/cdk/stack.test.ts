@@ -161,7 +161,16 @@ test("D5: every function sweeps once a minute what is due", () => {
     assertHas("AWS::Events::Rule", {
       ScheduleExpression: "rate(1 minute)",
       State: "ENABLED",
-      Targets: [Match.objectLike({ Arn, Input: JSON.stringify({ "outbox-relay": "sweep" }) })],
+      Targets: [
+        Match.objectLike({ Arn, Input: JSON.stringify({ "outbox-relay": "sweep" }), RetryPolicy: Match.absent() }),
+      ],
+    });
+    // The rule hands over at once; it is Lambda that would try again, for six hours.
+    assertHas("AWS::Lambda::EventInvokeConfig", {
+      FunctionName: { Ref: functionId(type) },
+      Qualifier: "$LATEST",
+      MaximumRetryAttempts: 0,
+      MaximumEventAgeInSeconds: 60,
     });
     assertHas("AWS::Lambda::Permission", {
       FunctionName: Arn,
@@ -298,13 +307,16 @@ test("D10: the topic lets alarms and rules in, and nobody without encryption", (
         Match.objectLike({
           Effect: "Allow",
           Action: "sns:Publish",
-          Principal: { Service: "cloudwatch.amazonaws.com" },
+          Principal: { Service: ["cloudwatch.amazonaws.com", "events.amazonaws.com"] },
           Condition: { StringEquals: { "aws:SourceAccount": { Ref: "AWS::AccountId" } } },
         }),
-        Match.objectLike({ Effect: "Allow", Action: "sns:Publish", Principal: { Service: "events.amazonaws.com" } }),
       ]),
     },
   });
+  for (const [id, { Properties }] of resources("AWS::SNS::TopicPolicy")) {
+    const { Statement } = Properties.PolicyDocument as { Statement: { Effect: string; Condition?: object }[] };
+    for (const { Condition, Effect } of Statement) assert.ok(Condition, `${id}: ${Effect} without a condition`);
+  }
 });
 
 test("D10: an EventBridge rule on the dead-letter table alerts the topic, and what it cannot tell raises an alarm", () => {
@@ -347,6 +359,22 @@ test("D10: an EventBridge rule on the dead-letter table alerts the topic, and wh
     MetricName: "ApproximateNumberOfMessagesVisible",
     Threshold: 1,
   });
+});
+
+test("D8 D10: the function of an encrypted target may use its key, and no other function may", () => {
+  const key = "arn:aws:kms:eu-central-1:123456789012:key/1";
+  const app = new App({ outdir: join(outdir, "encrypted"), context });
+  const encrypted = new OutboxRelayStack(app, "Encrypted", { relays: made, targetKeys: { [TYPES[0]!]: key } });
+  const policies = JSON.stringify(Template.fromStack(encrypted).findResources("AWS::IAM::Policy"));
+  assert.deepEqual(policies.match(/"kms:\w+"|"arn:aws:kms[^"]+"/g), [
+    '"kms:Decrypt"',
+    '"kms:GenerateDataKey"',
+    `"${key}"`,
+  ]);
+  assert.throws(
+    () => new OutboxRelayStack(app, "Unknown", { relays: made, targetKeys: { SyncToPayrol: key } }),
+    /targetKeys names SyncToPayrol, which no relay takes/,
+  );
 });
 
 test("D2: the stack says what the application needs, and warns of more readers than a stream has room for", () => {

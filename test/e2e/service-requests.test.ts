@@ -120,7 +120,7 @@ test("E1 E2 E3 E4 E5 E7 E8 from the append to a job: a reference, once, with its
   assert.doesNotMatch(running.stdout() + running.stderr() + JSON.stringify(jobs), /SECRET-CANARY/);
 });
 
-test("E2 E4 by suffix too; run again it adds nothing, and --once ends with what cannot become a job", async () => {
+test("E2 E4 by the usual suffixes too, unless they are turned off; run again it adds nothing, and --once ends with what cannot become a job", async () => {
   const plain = { tenant: "core" };
   await store.seed([
     { ...request("shop.order", "1"), type: "OrderCreated", metadata: plain },
@@ -130,7 +130,13 @@ test("E2 E4 by suffix too; run again it adds nothing, and --once ends with what 
     { ...request("shop.order", "5"), type: "OrderNoted", metadata: "this is no JSON" },
     { ...request("shop.order", "6", "from-stream"), data: { id: 6 }, metadata: { intent: "outbox" } },
   ]);
-  const env = environment("shop.order", { REQUEST_SUFFIXES: "Created,Queued" });
+  const byMetadata = await runCommand(
+    ["run", "--once"],
+    environment("shop.order?namespace=strict&queue=strict", { REQUEST_SUFFIXES: "none" }),
+  );
+  assert.match(byMetadata.stderr, /1 dispatched, 2 dead/, byMetadata.stderr);
+  for (const key of await redis.keys("shop.order.relay.checkpoint*")) await redis.del(key);
+  const env = environment("shop.order");
   const first = await runCommand(["run", "--once"], env);
   assert.deepEqual([first.code, /3 dispatched, 2 dead/.test(first.stderr)], [5, true], first.stderr);
   const jobs = await jobsOf("shop.order");

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
 import { historyOf, requestPayout } from "../../examples/requests/payouts.ts";
 import { type EventLog, kurrentdbLog } from "../../src/kurrentdb.ts";
 import { type ServiceProcess, startService } from "../e2e/service-process.ts";
@@ -114,4 +115,43 @@ test("E6 a worker that is killed after the bank has paid: the next one asks by t
   // The outcome is appended before it is told.
   await second.logged("the outcome", ({ outcome }) => outcome === "completed");
   assert.equal(second.logs(({ outcome }) => outcome === "completed").length, 1);
+});
+
+test("E1 E7 the projector keeps each request's state and the totals in Redis, each event once, also after a kill", async () => {
+  const client = new Redis(redis.url);
+  const metricsPort = await freePort();
+  const startProjector = () =>
+    startService([join(FOLDER, "projector.ts")], { ...env, METRICS_PORT: String(metricsPort) }, process.execPath);
+  const stateOf = (tenant: string, id: string) => client.hgetall(`payment.payout:v1:{${tenant}}:request:${id}`);
+  const totals = async () => (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  try {
+    await requestPayout(log, "late", { id: "payout-5", account: "eve", amount: 1 });
+    {
+      await using projector = startProjector();
+      await until("it has read all", async () => (await stateOf("late", "payout-5")).state !== undefined);
+      projector.kill("SIGKILL");
+      await projector.ended;
+    }
+    const { at, ...retried } = await stateOf("core", "payout-2");
+    assert.deepEqual([retried.state, JSON.parse(retried.result ?? "")], ["completed", { transfer: 2 }]);
+    assert.match(at ?? "", /Z$/);
+    const { reason, state } = await stateOf("acme", "payout-3");
+    assert.deepEqual([state, reason], ["failed", "the bank refuses: the account is closed"]);
+    await using second = startProjector();
+    await using _worker = startWorker();
+    await until("it goes on", async () => (await stateOf("late", "payout-5")).state === "completed");
+    assert.equal(
+      await totals(),
+      `# TYPE payout_requests_total counter
+payout_requests_total{state="completed"} 4
+payout_requests_total{state="failed"} 1
+payout_requests_total{state="requested"} 5
+payout_requests_total{state="retrying"} 1
+`,
+    );
+    second.kill("SIGTERM");
+    assert.equal((await second.ended).code, 0);
+  } finally {
+    client.disconnect();
+  }
 });

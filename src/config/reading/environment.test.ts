@@ -44,6 +44,7 @@ test("A14 without variables the documented defaults apply", () => {
       MANAGED_PARTITION: "day",
       MANAGED_WAKE_UP: true,
       KURRENTDB_SUBSCRIPTION: "all",
+      REQUEST_SUFFIXES: ["Created", "Queued"],
       REQUEST_CHECKPOINTS: "redis",
       REQUEST_MARKER_TTL: 2_592_000_000,
       OUTBOX_DYNAMODB_TABLE: "outbox",

@@ -1,3 +1,4 @@
+import { USUAL_SUFFIXES } from "../../requests/request-filter.ts";
 import { setting } from "./setting.ts";
 import { duration, list, oneOf, text } from "./value-types.ts";
 
@@ -24,8 +25,8 @@ export const requestsSettings = {
   ),
   REQUEST_SUFFIXES: setting(
     "requests.suffixes",
-    list().optional(),
-    "Suffixes of event types that request a job even without intent: outbox in the metadata, such as Created,Queued",
+    list().default([...USUAL_SUFFIXES]),
+    "Suffixes of event types that request a job even without intent: outbox in the metadata; none for the metadata alone",
   ),
   REQUEST_CHECKPOINTS: setting(
     "requests.checkpoints",

@@ -70,7 +70,7 @@ export function requestsConfig(
   return {
     log: { url, way: settings.KURRENTDB_SUBSCRIPTION },
     groups,
-    filter: { suffixes: settings.REQUEST_SUFFIXES ?? [] },
+    filter: { suffixes: settings.REQUEST_SUFFIXES.filter((it) => it !== "none") },
     start: start === "now" ? "now" : "beginning",
     sinceMs: start instanceof Date ? start.getTime() : 0,
     isCopied: settings.REQUEST_CHECKPOINTS === "eventstore",
