@@ -14,6 +14,8 @@ describe("exactly once into Kafka", () => {
     const report = await proveExactlyOnce({
       ...{ seed, version: 18, brokers: 1, relays: 2, replicated: true, transactionTimeoutMs },
       kills: 8,
+      // What is written beyond a few hundred events a second only keeps the processors busy.
+      writePauseMs: 20,
       behindMs: 2_000,
       secondsMax: 45,
       blowsMin: 6,

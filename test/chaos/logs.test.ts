@@ -25,7 +25,7 @@ describe("a log into Kafka, exactly once, while 8 connections write", { concurre
 async function prove(source: "managed" | "wal", log: (line: string) => void): Promise<ProofReport> {
   log(`CHAOS_SEED=${seed}`);
   const report = await proveExactlyOnce({
-    ...{ source, seed, version: 18, brokers: 1, relays: 2, replicated: false, writers: 8 },
+    ...{ source, seed, version: 18, brokers: 1, relays: 2, replicated: false, writers: 8, writePauseMs: 30 },
     ...{ transactionTimeoutMs: 3_000, kills: 3, secondsMax: 4, blowsMin: 3, plan, log },
   });
   log(describeReport(report));

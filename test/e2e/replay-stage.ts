@@ -37,9 +37,12 @@ export interface Buried {
 
 let stages = 0;
 
+type Env = Readonly<Record<string, string>>;
+
 export async function replayStage(
   server: PostgresServer,
-  destination: string | Readonly<Record<string, string>>,
+  destination: string | Env,
+  more: Env = {},
 ): Promise<ReplayStage> {
   stages += 1;
   const stage = await openStage(server, { database: `replays_${process.pid}_${stages}`, tables: [ORDERS] });
@@ -48,8 +51,8 @@ export async function replayStage(
     OUTBOX_SCHEMAS: "orders",
     ...(typeof destination === "string" ? { OUTBOX_DESTINATION: destination } : destination),
     POLL_INTERVAL_MS: "100",
-    LEASE_TIMEOUT: "3s",
     NO_COLOR: "1",
+    ...more,
   };
   return {
     ...stage,

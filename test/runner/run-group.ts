@@ -7,7 +7,10 @@ import { GroupResults, type ResultOptions, type TestEvent } from "./file-result.
 const ENTRY = resolve(import.meta.dirname, "group.ts");
 /** Longer than the longest wait: what waits in vain says for what. */
 const TEST_TIMEOUT_MS = 480_000;
-/** A process that stays after its last test has left something open. Exiting by force would hide that. */
+/**
+ * A process that stays after its last test, and has nothing to do, has left something open. Exiting by force would hide
+ * that. What does not count is the time that it works, or waits for a core on a busy machine.
+ */
 const LEAK_TIMEOUT_MS = 30_000;
 /** After the process has ended, its last events may still be on their way. */
 const REPORT_TIMEOUT_MS = 10_000;
@@ -22,6 +25,8 @@ export class Group {
   readonly #startedMs = performance.now();
   #lastSignMs = performance.now();
   #lastAliveMs = performance.now();
+  /** At the last sign of life that the watch has seen. */
+  #seen = { signMs: 0, busyMs: 0 };
   #output = "";
 
   constructor(files: readonly string[], options: ResultOptions) {
@@ -102,7 +107,7 @@ export class Group {
 
   #stuckReason(): string | undefined {
     const silentMs = performance.now() - this.#lastSignMs;
-    if (this.results.haveAllEnded && silentMs > LEAK_TIMEOUT_MS) {
+    if (this.results.haveAllEnded && silentMs - this.#busySinceSignMs() > LEAK_TIMEOUT_MS) {
       return `all tests of ${this.files.join(", ")} have ended, but a server, socket, timer or child process is left open`;
     }
     if (childrenFor(this.files[0] ?? ENTRY).length > 0) this.#lastAliveMs = performance.now();
@@ -111,6 +116,14 @@ export class Group {
     }
     if (silentMs > SILENCE_TIMEOUT_MS) return `no sign of life for ${SILENCE_TIMEOUT_MS / 1000} s`;
     return undefined;
+  }
+
+  #busySinceSignMs(): number {
+    const [pid] = childrenFor(this.files[0] ?? ENTRY);
+    if (pid === undefined) return 0;
+    const busyMs = busyMsOf(pid);
+    if (this.#seen.signMs !== this.#lastSignMs) this.#seen = { signMs: this.#lastSignMs, busyMs };
+    return busyMs - this.#seen.busyMs;
   }
 }
 
@@ -129,6 +142,16 @@ function killChild(file: string): void {
 function childrenFor(file: string): readonly number[] {
   const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
   return children.map(Number).filter((pid) => pid > 0 && isRunning(pid, file));
+}
+
+/** How long its main thread has run, or has waited for a core. */
+function busyMsOf(pid: number): number {
+  try {
+    const [ranNs = 0, waitedNs = 0] = readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ").map(Number);
+    return (ranNs + waitedNs) / 1e6;
+  } catch {
+    return 0; // it has ended in the meantime, or this kernel does not count
+  }
 }
 
 function isRunning(pid: number, file: string): boolean {

@@ -191,7 +191,8 @@ test("A3 when the time for sending is over, the rest is reported as not sent, in
 
 test("no more than so many requests are at a host at a time, over all publishes", async () => {
   await using proxy = await startTcpProxy(receiver.port);
-  await withPublisher({ url: `http://127.0.0.1:${proxy.port}/`, concurrency: 3 }, async (publisher) => {
+  const url = `http://127.0.0.1:${proxy.port}/`;
+  await withPublisher({ url, concurrency: 3, sendMs: 60_000 }, async (publisher) => {
     const batches = [0, 1].map(() => Array.from({ length: 20 }, () => acting("late:20")));
     const results = await Promise.all(batches.map((batch) => published(publisher, batch)));
     for (const { outcomes } of results) assert.ok(outcomes.every((outcome) => outcome === "delivered"));

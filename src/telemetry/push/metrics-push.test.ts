@@ -8,21 +8,22 @@ import { createLogger } from "../logs/logger.ts";
 import { PushTally } from "../push-tally.ts";
 import { MetricsPush } from "./metrics-push.ts";
 
-function pusher(url: string) {
+/** The interval is also how long an answer may take. */
+function pusher(url: string, intervalMs: number) {
   const tally = new PushTally();
   const lines: Record<string, unknown>[] = [];
   const stream = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const logger = createLogger({ service: "s", version: "1", level: "info", redact: (line) => line, stream });
   const families = async () => [{ name: "sent", type: "counter", values: [{ value: 1, labels: {} }] }];
   const about = { labels: { job: "j" }, families, tally, logger, clock: systemClock };
-  const push = new MetricsPush({ url, intervalMs: 100, ...about });
+  const push = new MetricsPush({ url, intervalMs, ...about });
   return { push, lines, failures: () => tally.figures()[0]?.failures ?? 0 };
 }
 
 test("A21 pushes to a receiver that never answers time out, and one warning is logged", async () => {
   await using receiver = await startReceiver();
   receiver.manner = "silent";
-  const { push, lines, failures } = pusher(receiver.url);
+  const { push, lines, failures } = pusher(receiver.url, 100);
   push.start();
   await until("some pushes failed", () => failures() >= 3);
   assert.deepEqual(
@@ -38,7 +39,7 @@ test("A21 pushes to a receiver that never answers time out, and one warning is l
 
 test("A21 a push is a remote write request, and the last one is sent by the stop", async () => {
   await using receiver = await startReceiver();
-  const { push, failures } = pusher(`${receiver.url}/api/v1/write`);
+  const { push, failures } = pusher(`${receiver.url}/api/v1/write`, 1_500);
   push.start();
   await until("it came", () => receiver.requests.length > 0);
   const before = receiver.requests.length;

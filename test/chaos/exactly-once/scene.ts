@@ -31,6 +31,8 @@ export interface SceneOptions {
   readonly source?: SourceKind;
   /** Connections of the application. */
   readonly writers?: number;
+  /** Between the transactions of one connection. Default: 5. */
+  readonly writePauseMs?: number;
 }
 
 /** A database, brokers behind proxies, relay processes between them, and an application that writes. */
@@ -100,7 +102,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     write: () =>
       startEventWriter({
         ...{ url: stage.url, outbox, types: TOPICS, keys: KEYS, seed: options.seed },
-        ...{ connections: options.writers ?? 3, pauseMs: 5 },
+        ...{ connections: options.writers ?? 3, pauseMs: options.writePauseMs ?? 5 },
         ...(source === "flag" ? {} : { isAwkward: true, rare: { type: LATE_TOPIC, keys: LATE_KEYS } }),
       }),
     pending: () =>
