@@ -69,6 +69,8 @@ export function relayEnvironment(env: Environment, databaseUrl: string, port: nu
   );
   const demo = {
     OUTBOX_DESTINATION: "stdout:",
+    // A type without an address would contradict it.
+    PUBLISHER_TYPE: "",
     DELIVERY: "at-least-once",
     HEADERS_TEMPLATE: `${SOURCE_HEADER}={schema}.{table}`,
     OUTBOX_ROUTES: JSON.stringify([{ types: "*" }]),

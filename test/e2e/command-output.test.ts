@@ -32,6 +32,7 @@ const CALLS: Readonly<Record<string, { readonly args: readonly string[]; readonl
   pause: { args: [PIPELINE], code: EXIT.ok },
   resume: { args: ["--all"], code: EXIT.ok },
   limit: { args: [PIPELINE, "100/s"], code: EXIT.ok },
+  prune: { args: ["--table", "orders.outbox", "--delivered-age", "7d"], code: EXIT.usage },
   "lanes list": { args: [], code: EXIT.ok },
   "lanes set": { args: [PIPELINE, "none"], code: EXIT.usage },
   "log list": { args: [], code: EXIT.ok },
