@@ -63,10 +63,29 @@ describe("the work of a night, in a real browser, beside 300,000 events", () => 
     }
   };
 
+  /**
+   * Sends until it is known that the receiver is usually quick: the first requests of a busy machine take long. Returns how
+   * many events it took.
+   */
+  const usualPace = async () => {
+    let rounds = 0;
+    await until("it is known what is usual", async () => {
+      rounds += 1;
+      await insert(20, "order.placed", `usual ${rounds} `);
+      await until("they have arrived", () => erp.taken.length >= TABLES.length * 20 * rounds);
+      const { json } = await stage.api("/overview");
+      const { destinations } = json as {
+        destinations: { destination: string; answers: { lastFiveMinutes: { p50Ms: number | null } } | null }[];
+      };
+      const answers = destinations.find(({ destination }) => destination === "erp")?.answers;
+      return (answers?.lastFiveMinutes.p50Ms ?? SLOW_MS) < SLOW_MS / 10;
+    });
+    return erp.taken.length;
+  };
+
   test("F3 the slow destination is found from the overview, and one click stops all that leads there", async () => {
     await insert(20, "mail.sent", "quick ");
-    await insert(20, "order.placed", "usual ");
-    await until("it is known what is usual", () => erp.taken.length >= TABLES.length * 20);
+    const usual = await usualPace();
     erp.delayMs = SLOW_MS;
     await insert(200, "order.placed", "slow ");
     await using it = await signIn(browser, stage.address, TOKENS.operator);
@@ -89,7 +108,7 @@ describe("the work of a night, in a real browser, beside 300,000 events", () => 
     assert.deepEqual(await it.barriers(), []);
     erp.delayMs = 0;
     await page.getByRole("button", { name: "Resume 3 pipelines" }).click();
-    await until("all has arrived", () => erp.taken.length >= TABLES.length * 220);
+    await until("all has arrived", () => erp.taken.length >= usual + TABLES.length * 200);
     assert.deepEqual(it.complaints, []);
   });
 
@@ -101,9 +120,11 @@ describe("the work of a night, in a real browser, beside 300,000 events", () => 
     await insert(4, "order.placed", "bad order ");
     const events = TABLES.length * 8;
     await until("all are dead", async () => (await stage.dead()) === events);
-    await until("the webhook was told", () => hook.requests.length > before);
-    const notices = hook.requests.slice(before).map(({ body }) => body.toString());
-    assert.match(notices[0] ?? "", /"type":"outbox-relay\.[a-z-]+".*new dead letters/);
+    const noticed = () => hook.requests.slice(before).map(({ body }) => body.toString());
+    const ofLetters = /"type":"outbox-relay\.[a-z-]+".*new dead letters/;
+    // Parked keys may be noticed before the dead letters have been counted.
+    await until("the webhook was told", () => noticed().some((notice) => ofLetters.test(notice)));
+    const notices = noticed();
     assert.doesNotMatch(notices.join(), /no customer|bad |corr/, "nothing of an event, and no reason");
 
     mail.refusal = null;

@@ -254,12 +254,15 @@ interface Listed {
 async function listsAgree(stage: Stage, env: Record<string, string>, running: ServiceProcess): Promise<void> {
   const states = await statesBySql(stage);
   assert.deepEqual(states, { dead: 2, delivered: 2, parked: 4, pending: 1, retrying: 3, unrouted: 2 });
-  for (const [state, count] of Object.entries(states)) {
+  const listed = async (state: string) => {
     const [{ events }, { stdout }] = await Promise.all([
       json<{ events: readonly Listed[] }>(running, `/api/v1/events?q=state:${state}`),
       runCommand(["events", "list", `state:${state}`, "-o", "json"], env),
     ]);
-    const told = (JSON.parse(stdout) as { events: readonly Listed[] }).events;
+    return { events, told: (JSON.parse(stdout) as { events: readonly Listed[] }).events };
+  };
+  const lists = Object.entries(states).map(async ([state, count]) => ({ state, count, ...(await listed(state)) }));
+  for (const { count, events, state, told } of await Promise.all(lists)) {
     assert.deepEqual([events.length, told.length], [count, count], `events that are ${state}`);
     assert.ok(
       [...events, ...told].every((it) => it.state === state && (it.pipeline === null) === (state === "unrouted")),
@@ -270,6 +273,25 @@ async function listsAgree(stage: Stage, env: Record<string, string>, running: Se
   assert.deepEqual(Object.fromEntries(counted), states, "the list without a filter");
   const [scheduled] = all.filter(({ state }) => state === "pending") as readonly { readonly waitsFor?: string }[];
   assert.equal(scheduled?.waitsFor, "scheduled");
+  const byDestination = await Promise.all(
+    ["out", "web", "audits"].map(async (destination) => {
+      const q = `q=destination:${destination}`;
+      const { events } = await json<{ events: readonly Listed[] }>(running, `/api/v1/events?${q}`);
+      const letters = await json<{ deadLetters: readonly unknown[] }>(running, `/api/v1/dead-letters?${q}`);
+      return [events.length, letters.deadLetters.length];
+    }),
+  );
+  assert.deepEqual(
+    byDestination,
+    [
+      [6, 2],
+      [4, 0],
+      [2, 0],
+    ],
+    "events and dead letters by destination",
+  );
+  const misspelt = await runCommand(["events", "list", "destination:wob"], env);
+  assert.match(misspelt.stderr, /No pipeline leads to the destination "wob"\. Destinations: audits, out, web\./);
   const { stdout } = await runCommand(["keys", "list", "-o", "json"], env);
   const { keys } = JSON.parse(stdout) as {
     keys: readonly { pipeline: string; key: string; waiting: { count: number } }[];

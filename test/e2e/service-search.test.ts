@@ -172,15 +172,19 @@ async function takeNonsense({ address }: Api): Promise<void> {
   assert.ok((statuses.get(200) ?? 0) > 50 && (statuses.get(400) ?? 0) > 50, JSON.stringify([...statuses]));
 }
 
-async function followAndLeave({ address, stage: it }: Api): Promise<void> {
+async function followAndLeave({ address, ask, stage: it }: Api): Promise<void> {
   const tail = await openStream(`${address}/api/v1/events/tail?q=key:e`);
   assert.equal(tail.status, 200);
+  // Paused, so that an event is seen before its delivery however slowly the tail looks.
+  const pipeline = { params: { name: `${FLAG}->stdout` } };
+  await ask("POST", "/api/v1/pipelines/{name}/pause", { ...pipeline, body: {} });
   let written: Record<string, string> = {};
   await until("it tells of what is written", async () => {
     written = await it.write(FLAG, "e1 f1");
-    return tail.text().includes("event: new");
+    return /event: new\ndata: .*"state":"pending".*"waitsFor":"paused"/.test(tail.text());
   });
   assert.ok(!tail.text().includes('"key":"f"') && Object.keys(written).length === 2);
+  await ask("POST", "/api/v1/pipelines/{name}/resume", { ...pipeline, body: {} });
   await until("and of its delivery", () => /event: changed\ndata: .*"state":"delivered"/.test(tail.text()));
   const others = await Promise.all(Array.from({ length: 19 }, () => openStream(`${address}/api/v1/events/tail`)));
   assert.deepEqual([...new Set(others.map(({ status }) => status))], [200]);

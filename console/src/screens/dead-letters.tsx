@@ -32,6 +32,7 @@ export function DeadLettersScreen({ query }: ScreenProps) {
   const known = {
     state: ["dead"],
     source: [...new Set(groups.flatMap(({ sources }) => sources))].sort(),
+    destination: [...new Set(groups.flatMap((it) => it.destinations))].sort(),
     type: [...new Set(groups.flatMap(({ types }) => types))].sort(),
     group: groups.map((it) => it.group),
   };

@@ -4,6 +4,7 @@ import { CliButton } from "../kit/button.tsx";
 import { command } from "../kit/command.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
 import { Ago, Count, Span, Tile } from "../kit/figures.tsx";
+import { quotedValue } from "../kit/filter/filter-text.ts";
 import { countText, durationText, plural, rateText, shortCount } from "../kit/format.ts";
 import { Icon } from "../kit/icons.tsx";
 import { Card, Page } from "../kit/page.tsx";
@@ -15,7 +16,7 @@ import { useApi } from "../kit/use-api.ts";
 import { useLive } from "../shell/live-overview.ts";
 import { DestinationActions } from "./destinations/destination-actions.tsx";
 import { LastError, SlowBadge } from "./destinations/destination-tile.tsx";
-import { pipelineHref } from "./links.ts";
+import { eventsHref, pipelineHref } from "./links.ts";
 import type { ScreenProps } from "./screens.tsx";
 
 const EVERY_MS = 3_000;
@@ -113,6 +114,7 @@ function Wishes({
 
 function Figures({ it }: { readonly it: Destination }) {
   const { lastFiveMinutes: fiveMinutes, lastMinute: minute } = it.answers ?? {};
+  const place = `destination:${quotedValue(it.destination)}`;
   return (
     <div class="tiles four">
       <Tile label="Out" value={rateText(it.publishedPerSecond)} unit="/s" note="events delivered" />
@@ -140,13 +142,19 @@ function Figures({ it }: { readonly it: Destination }) {
         note={`p99: ${durationText(it.p99Ms)}, from write to answer`}
         hint="age"
       />
-      <Tile label="Pending" value={`${it.isEstimate ? "≈ " : ""}${shortCount(it.pending)}`} note={behindText(it)} />
+      <Tile
+        label="Pending"
+        value={`${it.isEstimate ? "≈ " : ""}${shortCount(it.pending)}`}
+        note={behindText(it)}
+        href={eventsHref(`state:pending ${place}`)}
+      />
       <Tile label="Oldest pending event" value={durationText(it.oldestAgeMs)} note="waiting since it was due" />
       <Tile
         label="Dead letters"
         value={shortCount(it.deadLetters)}
         tone={it.deadLetters > 0 ? "bad" : undefined}
         note={it.deadLetters > 0 ? "in all its pipelines" : "none"}
+        href={placeHash("/dead-letters", { q: place })}
         hint="dead"
       />
     </div>

@@ -15,6 +15,7 @@ import { Pager, Table } from "../kit/table.tsx";
 import type { EventPage, EventRow, Sources } from "../kit/types.ts";
 import { type Asked, useApi } from "../kit/use-api.ts";
 import { ViewsMenu } from "../kit/views-menu.tsx";
+import { useLive } from "../shell/live-overview.ts";
 import { eventsListLine, eventsTailLine } from "./cli-lines.ts";
 import { ChosenActions } from "./events/chosen-events.tsx";
 import { type Chosen, chosenOf } from "./events/chosen-rows.ts";
@@ -33,7 +34,9 @@ export function EventsScreen({ query }: ScreenProps) {
   const sources = useApi<Sources>("/sources").data?.sources.map(({ source }) => source) ?? [];
   const mode = live === undefined ? "off" : live === "paused" ? "paused" : "on";
   const tail = useTail(q, asked.data?.events ?? NO_ROWS, mode);
-  const known: KnownValues = { source: sources, type: [...new Set(tail.rows.map(({ type }) => type))].sort() };
+  const destinations = useLive().overview?.destinations.map(({ destination }) => destination) ?? [];
+  const types = [...new Set(tail.rows.map(({ type }) => type))].sort();
+  const known: KnownValues = { source: sources, destination: destinations, type: types };
   return (
     <Page
       title="Events"

@@ -7,6 +7,7 @@ import { command } from "../kit/command.ts";
 import { Answer, Empty } from "../kit/error-box.tsx";
 import { SearchField, SelectField } from "../kit/fields.tsx";
 import { Ago, Count, Span } from "../kit/figures.tsx";
+import { quotedValue } from "../kit/filter/filter-text.ts";
 import { plural } from "../kit/format.ts";
 import { Hint } from "../kit/hint.tsx";
 import { Icon } from "../kit/icons.tsx";
@@ -17,7 +18,7 @@ import { useMay } from "../kit/session.ts";
 import type { Finding, Findings, Lane, Lanes, PipelineStatus, Status } from "../kit/types.ts";
 import { useApi } from "../kit/use-api.ts";
 import { ViewsMenu } from "../kit/views-menu.tsx";
-import { destinationHref } from "./links.ts";
+import { destinationHref, eventsHref } from "./links.ts";
 import { FindingList } from "./pipelines/findings.tsx";
 import { LanePicture, ownersOf } from "./pipelines/lane-picture.tsx";
 import { PipelineActions } from "./pipelines/pipeline-actions.tsx";
@@ -236,9 +237,10 @@ function PipelineRow({ it, lanes, findings, query, choose, reload }: RowProps) {
 
 function Figures({ it }: { readonly it: PipelineStatus }) {
   const { pipeline } = it;
+  const place = `source:${quotedValue(it.source)} destination:${quotedValue(plainDestination(it.destination))}`;
   return (
     <dl class="figures">
-      <Figure name="pending" href={placeHash("/events", { q: `state:pending source:${it.source}` })}>
+      <Figure name="pending" href={eventsHref(`state:pending ${place}`)}>
         <Count value={it.pending} isEstimate={it.isEstimate} />
       </Figure>
       <Figure name="oldest">
@@ -253,10 +255,7 @@ function Figures({ it }: { readonly it: PipelineStatus }) {
       >
         <Count value={it.parkedKeys} />
       </Figure>
-      <Figure
-        name="dead"
-        href={it.deadLetters > 0 ? placeHash("/dead-letters", { q: `source:${it.source}` }) : undefined}
-      >
+      <Figure name="dead" href={it.deadLetters > 0 ? placeHash("/dead-letters", { q: place }) : undefined}>
         <Count value={it.deadLetters} />
       </Figure>
       <Figure

@@ -183,7 +183,12 @@ const CASES: readonly (readonly [string, Partial<HealthFacts>, CauseCode, Grade,
   [
     "3,000 dead letters",
     { pipelines: [{ ...WELL, deadLetters: 3_000, deadSince: HOUR_AGO }] },
-    ...(["dead-letters", "attention", /has 3,000 dead letters/, /^\/#\/dead-letters\?q=source:crm\.outbox$/] as const),
+    ...([
+      "dead-letters",
+      "attention",
+      /has 3,000 dead letters/,
+      /^\/#\/dead-letters\?q=source:crm\.outbox\+destination:kafka$/,
+    ] as const),
   ],
   [
     "parked keys",

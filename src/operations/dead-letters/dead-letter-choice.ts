@@ -12,6 +12,7 @@ import {
   typeMatches,
 } from "../events/event-filter.ts";
 import { operationReadSettings } from "../events/event-source.ts";
+import { destinationSql } from "../pipelines/pipelines.ts";
 import { inGroup } from "./letter-group.ts";
 
 /** Selects dead letters. All given conditions must match. */
@@ -20,6 +21,7 @@ export interface DeadLetterChoice {
   readonly ids?: readonly string[] | undefined;
   readonly source?: string | undefined;
   readonly pipeline?: string | undefined;
+  readonly destination?: string | undefined;
   /** `*` matches any characters. */
   readonly type?: string | undefined;
   readonly key?: string | undefined;
@@ -45,7 +47,7 @@ export interface DeadLetterChoice {
 /** The SQL condition over `d`, a dead letter. */
 export function choiceCondition(choice: DeadLetterChoice): string {
   const { correlationId, error, headers = [], ids, source, type, key, keyLike, group, resolved = false } = choice;
-  const { pipeline, text, word } = choice;
+  const { destination, pipeline, text, word } = choice;
   const conditions = resolved ? [] : ["d.resolved_at is null"];
   if (ids !== undefined) {
     const events = `d.original_event_id = any(${quoteArray(ids.filter((id) => !id.includes("\0")))}::text[])`;
@@ -57,6 +59,7 @@ export function choiceCondition(choice: DeadLetterChoice): string {
     conditions.push(`d.source_schema = ${quoteLiteral(schema)} and d.source_table = ${quoteLiteral(table)}`);
   }
   if (pipeline !== undefined) conditions.push(`d.pipeline = ${quoteLiteral(pipeline)}`);
+  if (destination !== undefined) conditions.push(`${destinationSql("d.pipeline")} = ${quoteLiteral(destination)}`);
   if (type !== undefined) conditions.push(typeMatches("d.event_type", type));
   if (key !== undefined) conditions.push(`d.event_key = ${quoteLiteral(key)}`);
   if (keyLike !== undefined) conditions.push(typeMatches("d.event_key", keyLike));

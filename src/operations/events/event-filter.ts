@@ -12,6 +12,8 @@ export type EventState = (typeof EVENT_STATES)[number];
 /** Selects events. All given conditions must match. */
 export interface EventFilter {
   readonly source?: string | undefined;
+  /** Where the routes lead it to, as they are now. */
+  readonly destination?: string | undefined;
   /** `*` matches any characters. */
   readonly type?: string | undefined;
   readonly key?: string | undefined;

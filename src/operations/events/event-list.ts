@@ -1,5 +1,6 @@
 import { RelayError } from "../../core/errors.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
+import { destinationOf } from "../../postgres/pipelines.ts";
 import { statement } from "../../postgres/transaction.ts";
 import { withWholeGroup } from "../dead-letters/letter-group.ts";
 import { filterText } from "../filter/filter-language.ts";
@@ -7,7 +8,13 @@ import type { EventFilter } from "./event-filter.ts";
 import type { PageEnd } from "./event-page.sql.ts";
 import { type ListedEvent, type Placed, type ReadPage, wrongCursor } from "./event-read.ts";
 import { readDirectly, type Search, search, searchesOf } from "./event-search.ts";
-import { type BrokenEventSource, eventSources, type OperationTarget, operationReadSettings } from "./event-source.ts";
+import {
+  type BrokenEventSource,
+  type EventSource,
+  eventSources,
+  type OperationTarget,
+  operationReadSettings,
+} from "./event-source.ts";
 
 export type { ListedEvent } from "./event-read.ts";
 
@@ -59,6 +66,7 @@ export async function listEvents(
   const before = from.progress;
   const { usable, broken } = await eventSources(target, filter.source);
   requireSource(filter.source, usable.length + broken.length);
+  if (broken.length === 0) requireDestination(filter.destination, usable);
   const searches: Search[] = [];
   for (const source of usable) {
     searches.push(
@@ -94,6 +102,17 @@ function requireSource(wanted: string | undefined, found: number): void {
   throw new RelayError(
     "CONFIG_INVALID",
     `${JSON.stringify(wanted)} is not a source of this relay: write it as schema.table`,
+  );
+}
+
+/** A misspelt name would look like a destination for which nothing waits. */
+function requireDestination(wanted: string | undefined, sources: readonly EventSource[]): void {
+  const known = new Set(sources.flatMap(({ pipelines }) => pipelines.map(destinationOf)));
+  if (wanted === undefined || known.has(wanted)) return;
+  const names = [...known].sort().join(", ") || "none yet";
+  throw new RelayError(
+    "CONFIG_INVALID",
+    `No pipeline leads to the destination ${JSON.stringify(wanted)}. Destinations: ${names}.`,
   );
 }
 

@@ -1,5 +1,6 @@
 import type { EventTable } from "../../postgres/event-table.ts";
 import { quoteArray, quoteLiteral } from "../../postgres/identifiers.ts";
+import { destinationOf } from "../../postgres/pipelines.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
 import { inGroup } from "../dead-letters/letter-group.ts";
 import {
@@ -53,14 +54,27 @@ export interface Listing {
  */
 export function listingsOf(source: EventSource, tables: RelayTables, filter: EventFilter): readonly Listing[] {
   const conditions = rowConditions(source.table, filter);
-  if (conditions === null) return [];
+  const leadsThere = destinationCondition(source, filter.destination);
+  if (conditions === null || leadsThere === null) return [];
   const state = filter.state ?? (filter.group === undefined ? undefined : "dead");
   if (state !== undefined && filter.group !== undefined && state !== "dead") return [];
   const listings = statesOf(state, filter).flatMap((it) =>
     it === null ? [wholeTable(source, "", [])] : stateListings(source, tables, it, filter),
   );
   const payload = filter.payload === undefined ? {} : { payload: filter.payload };
-  return listings.map((listing) => ({ ...listing, ...payload, conditions: [...listing.conditions, ...conditions] }));
+  return listings.map((listing) => ({
+    ...listing,
+    ...payload,
+    conditions: [...listing.conditions, ...leadsThere, ...conditions],
+  }));
+}
+
+/** Null when no row of this source can be meant. The readers of a log each get every event. */
+function destinationCondition({ pipelines, reader }: EventSource, wanted: string | undefined): string[] | null {
+  if (wanted === undefined) return [];
+  const meant = pipelines.filter((pipeline) => destinationOf(pipeline) === wanted);
+  if (meant.length === 0) return null;
+  return reader === null ? [] : [`${reader} = any(${quoteArray(meant)}::text[])`];
 }
 
 /** Only failed, undelivered events have an error; null stands for any state. */

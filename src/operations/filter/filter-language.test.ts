@@ -124,7 +124,16 @@ const ofPayload = fc.record(
 const filters = fc.record(
   {
     ids: fc.array(value, { minLength: 1, maxLength: 3 }),
-    ...{ key: value, correlationId: value, type: value, source: value, text: value, group: value, word: value },
+    ...{
+      key: value,
+      correlationId: value,
+      type: value,
+      source: value,
+      destination: value,
+      text: value,
+      group: value,
+      word: value,
+    },
     ...{ error: value, headers: fc.array(ofHeader, { minLength: 1 }), payload: fc.array(ofPayload, { minLength: 1 }) },
     ...{ since: time, until: time, state: fc.constantFrom(...EVENT_STATES) },
   },

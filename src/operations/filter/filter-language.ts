@@ -21,6 +21,7 @@ export const FILTER_FIELDS = [
   "type",
   "state",
   "source",
+  "destination",
   "since",
   "until",
   "age",
@@ -34,15 +35,16 @@ export const FILTER_FIELDS = [
 type FilterField = (typeof FILTER_FIELDS)[number];
 
 /** Fields whose value is used unchanged, with their property names. */
-const PLAIN: Readonly<Partial<Record<FilterField, "correlationId" | "type" | "source" | "text" | "error" | "group">>> =
-  {
-    corr: "correlationId",
-    type: "type",
-    source: "source",
-    text: "text",
-    error: "error",
-    group: "group",
-  };
+const PLAIN: Readonly<Partial<Record<FilterField, PlainName>>> = {
+  corr: "correlationId",
+  type: "type",
+  source: "source",
+  destination: "destination",
+  text: "text",
+  error: "error",
+  group: "group",
+};
+type PlainName = "correlationId" | "type" | "source" | "destination" | "text" | "error" | "group";
 
 type Parsed = { -readonly [Name in keyof EventFilter]: EventFilter[Name] };
 

@@ -1,4 +1,5 @@
 import { consoleLink, destinationLink, endsOf, type HealthCause, pipelineLink } from "../../core/health-cause.ts";
+import { destinationOf } from "../../postgres/pipelines.ts";
 import { quotedValue } from "../filter/filter-words.ts";
 
 /** What the relay's schema contains on a pipeline. */
@@ -29,7 +30,9 @@ function deadLetterCause({ deadLetters, deadSince, pipeline }: PipelineFacts): r
       since: deadSince,
       link: consoleLink(
         "/dead-letters",
-        ends.source === null ? {} : { q: `source:${quotedValue(tableOf(ends.source))}` },
+        ends.source === null
+          ? {}
+          : { q: `source:${quotedValue(tableOf(ends.source))} destination:${quotedValue(destinationOf(pipeline))}` },
       ),
     },
   ];

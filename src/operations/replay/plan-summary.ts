@@ -117,27 +117,28 @@ function warningsOf({ action, subject }: Summarized, figures: Figures): string[]
     return [
       ...when(
         count > 0,
-        `${count} were delivered and are sent again: consumers without deduplication process them twice`,
+        `${count} ${count === 1 ? "was delivered and is" : "were delivered and are"} sent again: consumers without deduplication process them twice`,
       ),
       ...when(count > 0, `some destinations drop repeated ids: ${WINDOWS}; all others deliver them again`),
       ...when(
         keyed > 0,
-        `${keyed} have a key whose later events may be delivered already: these arrive late, in order among themselves`,
+        `${keyed} ${keyed === 1 ? "has" : "have"} a key whose later events may be delivered already: these arrive late, in order among themselves`,
       ),
     ];
   }
-  const held = "block their keys: the events behind them follow in order after them";
+  const blocking = parking === 1 ? "blocks its key" : "block their keys";
+  const held = `${blocking}: the events behind ${parking === 1 ? "it" : "them"}`;
   if (action === "discard") {
     return [
       ...when(count > 0, "discarded events are never sent"),
-      ...when(parking > 0, `${parking} ${held.replace("follow in order after them", "continue without them")}`),
+      ...when(parking > 0, `${parking} ${held} continue without ${parking === 1 ? "it" : "them"}`),
     ];
   }
   return [
-    ...when(parking > 0, `${parking} ${held}`),
+    ...when(parking > 0, `${parking} ${held} follow in order after ${parking === 1 ? "it" : "them"}`),
     ...when(
       overtaken > 0,
-      `${overtaken} were skipped: later events of their keys are delivered already, so these arrive late, out of order`,
+      `${overtaken} ${overtaken === 1 ? "was" : "were"} skipped: later events of their keys are delivered already, so these arrive late, out of order`,
     ),
     ...when(
       unknown > 0,

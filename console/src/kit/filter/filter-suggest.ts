@@ -23,6 +23,7 @@ export const FILTER_FIELDS: readonly (readonly [field: string, help: string, exa
   ["corr", "correlation id", "corr:abc-123"],
   ["id", "event id; can be repeated", "id:7f0c…"],
   ["source", "source table", "source:shop.outbox"],
+  ["destination", "where the routes lead it to", "destination:crm"],
   ["age", "older or newer than", "age:>5m"],
   ["since", "written at or after", "since:2026-01-31"],
   ["until", "written before", "until:2026-01-31T12:00"],
