@@ -143,12 +143,13 @@ describe("the package for writers", () => {
 
   test("H3 F5 it exports what the entries of outbox-relay export, alone in a project", async () => {
     const theirs = await bare.exportsOf(process.execPath, "module", ["outbox-relay/outbox", "outbox-relay/inbox"]);
+    const ofBrokers = /^from[A-Z]/;
     for (const node of [process.execPath, await oldestNode()]) {
       for (const type of ["module", "commonjs"] as const) {
         assert.deepEqual(await writers.exportsOf(node, type, writers.entries(WRITER)), {
           [WRITER]: theirs["outbox-relay/outbox"],
           [`${WRITER}/outbox`]: theirs["outbox-relay/outbox"],
-          [`${WRITER}/inbox`]: theirs["outbox-relay/inbox"],
+          [`${WRITER}/inbox`]: theirs["outbox-relay/inbox"]?.filter((name) => !ofBrokers.test(name)),
         });
       }
     }

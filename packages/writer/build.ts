@@ -1,7 +1,7 @@
 // Builds the package from the sources that outbox-relay is built from: two entries that share what they have in common,
 // and of the declarations those that the entries reach.
 import { execFile } from "node:child_process";
-import { readFile, rm } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { type BuildOptions, build, type Plugin } from "esbuild";
@@ -9,7 +9,8 @@ import { keepReached } from "./declarations.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TARGET = join(import.meta.dirname, "dist");
-const ENTRIES = ["outbox/index", "inbox/index"];
+const ENTRIES = ["outbox/index", "inbox/without-adapters"];
+const CATALOGUE = "src/core/errors.ts";
 /** One code of the catalogue of errors with its entry. */
 const ENTRY = /^ {2}([A-Z_]+): \{(?:.*\},\n|\n(?: {4}.*\n)+ {2}\},\n)/gm;
 
@@ -31,12 +32,16 @@ const OPTIONS: BuildOptions = {
   logLevel: "warning",
 };
 const { metafile } = await build({ ...OPTIONS, metafile: true, write: false });
-await build({ ...OPTIONS, plugins: [onlyErrorsOf(Object.keys(metafile.inputs))] });
+const codes = await ownCodes(Object.keys(metafile.inputs));
+await build({ ...OPTIONS, plugins: [onlyErrors(codes), withoutIndents()] });
 await declare();
 
 async function declare(): Promise<void> {
   const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
   await promisify(execFile)(process.execPath, [compiler, "-p", import.meta.dirname]);
+  const errors = join(TARGET, "core/errors.d.ts");
+  const union = [...codes].map((code) => JSON.stringify(code)).join(" | ");
+  await writeFile(errors, (await readFile(errors, "utf8")).replace("keyof typeof ERROR_CATALOGUE", union));
   await keepReached(
     TARGET,
     ENTRIES.map((entry) => `${entry}.d.ts`),
@@ -44,19 +49,36 @@ async function declare(): Promise<void> {
 }
 
 /** The catalogue of errors holds those of the whole relay, in many words. Most of them cannot happen in this package. */
-function onlyErrorsOf(files: readonly string[]): Plugin {
-  const catalogue = "src/core/errors.ts";
-  const textOf = (file: string) => readFile(join(ROOT, file), "utf8");
+async function ownCodes(files: readonly string[]): Promise<ReadonlySet<string>> {
+  const users = await Promise.all(files.filter((file) => file !== CATALOGUE).map(textOf));
+  const own = users.join("\n");
+  const all = [...(await textOf(CATALOGUE)).matchAll(ENTRY)].map(([, code = ""]) => code);
+  return new Set(all.filter((code) => own.includes(`"${code}"`)));
+}
+
+function onlyErrors(codes: ReadonlySet<string>): Plugin {
   return {
     name: "only-own-errors",
     setup: ({ onLoad }) =>
       onLoad({ filter: /src\/core\/errors\.ts$/ }, async () => {
-        const users = await Promise.all(files.filter((file) => file !== catalogue).map(textOf));
-        const own = users.join("\n");
-        const contents = (await textOf(catalogue)).replace(ENTRY, (entry, code) =>
-          own.includes(`"${code}"`) ? entry : "",
-        );
+        const contents = (await textOf(CATALOGUE)).replace(ENTRY, (entry, code) => (codes.has(code) ? entry : ""));
         return { contents, loader: "ts" };
       }),
   };
+}
+
+/** Of SQL, which is text to the bundler. No value in it has several lines. */
+function withoutIndents(): Plugin {
+  return {
+    name: "without-indents",
+    setup: ({ onLoad }) =>
+      onLoad({ filter: /src\/(?:outbox|inbox)\/[\w.-]+\.ts$/ }, async ({ path }) => ({
+        contents: (await readFile(path, "utf8")).replaceAll(/\n +/g, "\n"),
+        loader: "ts",
+      })),
+  };
+}
+
+async function textOf(file: string): Promise<string> {
+  return await readFile(join(ROOT, file), "utf8");
 }

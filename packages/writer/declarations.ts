@@ -29,7 +29,9 @@ export async function keepReached(folder: string, entries: readonly string[]): P
   for (const [file, statements] of files) {
     // A file that only passes on what others declare has no names of its own.
     const text = statements.filter(({ isKept, names }) => isKept || names.length === 0).map(({ text }) => text);
-    const shown = text.join("").replaceAll(LIST, (...match) => onlyKept(match, kept));
+    const listed = text.join("").replaceAll(LIST, (...match) => onlyKept(match, kept));
+    // A package of this size feels it: the compiler indents by four spaces, also the lines of comments.
+    const shown = listed.replaceAll(/^(?: {4})+/gm, (spaces) => "\t".repeat(spaces.length / 4));
     if (/^(?:export|interface|type) (?!\{\})/m.test(shown)) await writeFile(join(folder, file), shown);
     else await rm(join(folder, file));
   }

@@ -66,6 +66,10 @@ export const ERROR_CATALOGUE = catalogue({
     retryable: false,
     fix: "Correct what the message names and write the event again; nothing was written.",
   },
+  SIGNATURE_INVALID: {
+    retryable: false,
+    fix: "Answer the request with 401. If it came from your relay, compare its signing secret with the receiver's, and the clocks of both machines.",
+  },
   TRANSACTION_MISSING: {
     retryable: false,
     fix: "Begin a transaction, change your data in it, and pass the handle of that transaction.",

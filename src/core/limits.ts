@@ -33,6 +33,10 @@ export interface Limits {
   readonly failuresInRowMax: number;
 }
 
+/** What the writer checks too, without the other limits. */
+export const PAYLOAD_BYTES_MAX = 16 * 1024 * 1024;
+export const HEADERS_MAX = 1_000;
+
 /** The limits where no setting changes them. */
 export const DEFAULT_LIMITS: Limits = {
   batchSize: 500,
@@ -46,8 +50,8 @@ export const DEFAULT_LIMITS: Limits = {
   runMs: 10_000,
   settleEventsMax: 2_000,
   reapRowsMax: 1_000,
-  payloadBytesMax: 16 * 1024 * 1024,
-  headersMax: 1_000,
+  payloadBytesMax: PAYLOAD_BYTES_MAX,
+  headersMax: HEADERS_MAX,
   holdsPerLaneMax: 10_000,
   failuresInRowMax: 100,
 };

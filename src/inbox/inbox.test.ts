@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { makeHostile } from "../../test/servers/hostile-defaults.ts";
 import { type PostgresServer, startPostgres } from "../../test/servers/postgres.ts";
 import { until } from "../../test/servers/until.ts";
 import { createInbox, inboxTableSql } from "./inbox.ts";
+import { pgTransaction } from "./pg-transaction.ts";
 
 let server: PostgresServer;
 let pool: pg.Pool;
@@ -84,6 +86,55 @@ test("F5 the inbox refuses to work outside a transaction", async () => {
   // @ts-expect-error a pool is not a transaction
   await assert.rejects(inbox.accept(pool, "m5"), { code: "TRANSACTION_MISSING" });
   await assert.rejects(inbox.accept(client, ""), { code: "EVENT_INVALID" });
+});
+
+test("F5 H4 consume runs the handler once, in the transaction that records the message", async () => {
+  const consumer = createInbox({ table: "billing.inbox", consumer: "consume", transaction: pgTransaction(pool) });
+  const bill = (id: string) =>
+    consumer.consume({ id }, async (message, client) => {
+      await client.query("insert into billing.invoices values ($1)", [message.id]);
+      return message.id;
+    });
+  const results = await Promise.all(Array.from({ length: 10 }, () => bill("c1")));
+  assert.deepEqual(results.toSorted(), ["c1", ...Array(9).fill(undefined)]);
+  assert.equal(await effects("c1"), 1);
+});
+
+test("F5 H4 a handler that fails leaves nothing, and the message is new the next time", async () => {
+  const consumer = createInbox({ table: "billing.inbox", consumer: "consume", transaction: pgTransaction(pool) });
+  const failing = consumer.consume({ id: "c2" }, async ({ id }, client) => {
+    await client.query("insert into billing.invoices values ($1)", [id]);
+    throw new Error("no such customer");
+  });
+  await assert.rejects(failing, /no such customer/);
+  assert.equal(await effects("c2"), 0);
+  assert.equal(await consumer.consume({ id: "c2" }, async () => "done"), "done");
+});
+
+test("F5 H4 a connection that breaks in the handler is not used again", async () => {
+  const consumer = createInbox({ table: "billing.inbox", consumer: "consume", transaction: pgTransaction(pool) });
+  const broken = consumer.consume({ id: "c3" }, async (_, client) => {
+    await client.query("select pg_terminate_backend(pg_backend_pid())");
+  });
+  await assert.rejects(broken);
+  assert.equal(await consumer.consume({ id: "c3" }, async () => "done"), "done");
+});
+
+test("F5 H4 consume takes the transactions of other libraries, with their types", async () => {
+  const db = drizzle({ client: pool });
+  type Transaction = Parameters<Parameters<typeof db.transaction>[0]>[0];
+  const consumer = createInbox<Transaction>({
+    table: "billing.inbox",
+    consumer: "drizzle",
+    transaction: (work) => db.transaction(work),
+  });
+  const bill = () =>
+    consumer.consume(
+      { id: "c4" },
+      async ({ id }, tx) => await tx.execute(`insert into billing.invoices values ('${id}')`),
+    );
+  assert.deepEqual([(await bill())?.rowCount, await bill()], [1, undefined]);
+  assert.equal(await effects("c4"), 1);
 });
 
 test("F5 pruning forgets old messages of this consumer only, in bounded steps", async () => {

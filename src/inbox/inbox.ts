@@ -1,6 +1,7 @@
 import { RelayError } from "../core/errors.ts";
 import { catalogOperator, parseTableName, quoteIdentifier, quoteTable } from "../postgres/identifiers.ts";
 import { sessionOf, type TransactionHandle } from "../postgres/transaction-handle.ts";
+import type { TransactionRunner } from "./pg-transaction.ts";
 
 /** Options of `createInbox`. */
 export interface InboxOptions {
@@ -8,6 +9,12 @@ export interface InboxOptions {
   readonly table: string;
   /** Name of the consumer: one table serves several, and each gets every message once. */
   readonly consumer?: string;
+}
+
+/** Options of an inbox that opens its transactions itself. */
+export interface ConsumingInboxOptions<Handle extends TransactionHandle> extends InboxOptions {
+  /** How your library runs a transaction: `pgTransaction(pool)`, `(work) => db.transaction(work)`. */
+  readonly transaction: TransactionRunner<Handle>;
 }
 
 /** Deduplicates messages in the consumer's own database. */
@@ -24,13 +31,41 @@ export interface Inbox {
   prune(handle: TransactionHandle, olderThanMs: number, rowsMax?: number): Promise<number>;
 }
 
+/** An inbox that opens its transactions itself. */
+export interface ConsumingInbox<Handle extends TransactionHandle> extends Inbox {
+  /**
+   * Runs the handler in a transaction that also records the message by its event id, unless the message took effect before:
+   * then it resolves to undefined. Acknowledge the message when it has resolved: all is committed. When it rejects,
+   * nothing took effect: let the broker deliver the message again.
+   */
+  consume<Message extends { readonly id: string }, Result>(
+    message: Message,
+    handler: (message: Message, transaction: Handle) => Promise<Result>,
+  ): Promise<Result | undefined>;
+}
+
 const DEFAULT_CONSUMER = "default";
 const PRUNE_ROWS_MAX = 10_000;
 
 const [EQ, LT, MINUS, TIMES] = ["=", "<", "-", "*"].map(catalogOperator);
 
 /** Makes a repeated delivery have no effect, by the event's id that every destination passes on. */
-export function createInbox(options: InboxOptions): Inbox {
+export function createInbox<Handle extends TransactionHandle>(
+  options: ConsumingInboxOptions<Handle>,
+): ConsumingInbox<Handle>;
+export function createInbox(options: InboxOptions): Inbox;
+export function createInbox(
+  options: InboxOptions & Partial<ConsumingInboxOptions<TransactionHandle>>,
+): Inbox | ConsumingInbox<TransactionHandle> {
+  const inbox = plainInbox(options);
+  const { transaction } = options;
+  if (transaction === undefined) return inbox;
+  const consume: ConsumingInbox<TransactionHandle>["consume"] = (message, handler) =>
+    transaction((handle) => inbox.once(handle, message.id, () => handler(message, handle)));
+  return { ...inbox, consume };
+}
+
+function plainInbox(options: InboxOptions): Inbox {
   const table = quoteTable(parseTableName(options.table));
   const consumer = options.consumer ?? DEFAULT_CONSUMER;
   const probe = `lock table only ${table} in row exclusive mode`;

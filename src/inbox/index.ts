@@ -1,14 +1,6 @@
-export type {
-  DrizzleTransaction,
-  KnexTransaction,
-  KyselyTransaction,
-  MikroOrmEntityManager,
-  PgTransaction,
-  PostgresJsTransaction,
-  PrismaTransaction,
-  SequelizeTransaction,
-  TransactionHandle,
-  TypeOrmEntityManager,
-  TypeOrmQueryRunner,
-} from "../postgres/transaction-handle.ts";
-export { createInbox, type Inbox, type InboxOptions, inboxTableSql } from "./inbox.ts";
+export { type BullmqJob, fromBullmq } from "./from-bullmq.ts";
+export { fromHttp, type HttpRequest, type HttpVerification } from "./from-http.ts";
+export { fromKafka, type KafkaBytes, type KafkaRecord } from "./from-kafka.ts";
+export { fromRabbitmq, type RabbitmqMessage } from "./from-rabbitmq.ts";
+export type { InboxMessage } from "./inbox-message.ts";
+export * from "./without-adapters.ts";

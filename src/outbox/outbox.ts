@@ -1,5 +1,5 @@
 import { RelayError } from "../core/errors.ts";
-import { DEFAULT_LIMITS } from "../core/limits.ts";
+import { HEADERS_MAX, PAYLOAD_BYTES_MAX } from "../core/limits.ts";
 import type { ColumnNames } from "../postgres/column-names.ts";
 import { displayTable, parseTableName, quoteTable } from "../postgres/identifiers.ts";
 import {
@@ -55,10 +55,7 @@ const STATEMENT_BYTES_MAX = 64 * 1024 * 1024;
 export function createOutbox<Events extends object = AnyEvents>(options: OutboxOptions<Events>): Outbox<Events> {
   const name = parseTableName(options.table);
   const schemas = checkSchemas(options.schemas);
-  const limits = {
-    payloadBytesMax: options.payloadBytesMax ?? DEFAULT_LIMITS.payloadBytesMax,
-    headersMax: DEFAULT_LIMITS.headersMax,
-  };
+  const limits = { payloadBytesMax: options.payloadBytesMax ?? PAYLOAD_BYTES_MAX, headersMax: HEADERS_MAX };
   const newId = options.newId ?? uuidV7;
   const traceOf = options.trace ?? activeTrace();
   // The lock that an insert acquires anyway; the server refuses it outside a transaction.

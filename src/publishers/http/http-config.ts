@@ -3,8 +3,8 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import type { FailureScope } from "../../core/outcome.ts";
+import { secretKey } from "../../core/webhook-signature.ts";
 import { isHeaderName, isHeaderValue } from "./http-headers.ts";
-import { secretKey } from "./http-signature.ts";
 
 /** A target whose address depends on the event. */
 export interface HttpTarget {

@@ -3,8 +3,8 @@ import { createHmac } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { EventHeaders, Message } from "../../core/event.ts";
+import { secretKey, signatureHeaders } from "../../core/webhook-signature.ts";
 import { requestHeaders } from "./http-headers.ts";
-import { secretKey, signatureHeaders } from "./http-signature.ts";
 
 function message(headers: EventHeaders, changes: Partial<Message> = {}): Message {
   const payload = Buffer.from("{}");

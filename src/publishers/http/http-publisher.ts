@@ -2,6 +2,7 @@ import { withinTime } from "../../core/clock.ts";
 import { RelayError } from "../../core/errors.ts";
 import type { Message } from "../../core/event.ts";
 import { type FailureScope, type Outcome, rejected, skipped } from "../../core/outcome.ts";
+import { signatureHeaders } from "../../core/webhook-signature.ts";
 import type { Obstacle, Publisher, Report, RequestTimer } from "../../ports/publisher.ts";
 import { answerText } from "./http-answer.ts";
 import { type HttpPlace, type HttpPublisherOptions, type HttpSettings, httpSettings, placeOf } from "./http-config.ts";
@@ -10,7 +11,6 @@ import { Exchanges, type HttpRequest } from "./http-exchange.ts";
 import { checkHost, ForbiddenHost } from "./http-guard.ts";
 import { requestHeaders } from "./http-headers.ts";
 import { connectTo, Origins } from "./http-origins.ts";
-import { signatureHeaders } from "./http-signature.ts";
 
 export type { HttpPublisherOptions, HttpTarget, HttpTls } from "./http-config.ts";
 
