@@ -105,6 +105,18 @@ test("A17 a table without a key column has no order, and the printed statement g
   assert.deepEqual(await findings(), []);
 });
 
+test("A17 C5 a worker's table without a key column is delivered in its order, which is a note and no fault", async () => {
+  await server.query(`create table app.room (event_id uuid primary key, event_name text, payload jsonb, status text not null,
+      next_attempt_at timestamptz, occurred_at timestamptz not null default clock_timestamp());
+    create index on app.room (occurred_at) where status = 'Pending'; grant select, update on app.room to relay`);
+  const room = { ...TABLE, table: "room" };
+  const [found, ...others] = await findings({ tables: [room] });
+  assert.deepEqual([others, found?.check, found?.severity], [[], "order", "note"]);
+  assert.match(found?.what ?? "", /^app\.room has no key column, so one lane delivers it in its order/);
+  await server.query(found?.fix ?? "");
+  assert.deepEqual(await findings({ tables: [room] }), []);
+});
+
 test("A17 an event table and a table of the write-ahead log without a key column have no order either", async () => {
   const columns = "event_id uuid unique default gen_random_uuid(), event_type text, payload text";
   await server.query(`create table app.events (position bigint generated always as identity primary key, ${columns});
