@@ -50,6 +50,24 @@ describe("logs of the service", { concurrency: 2 }, () => {
     assert.deepEqual([...new Set(listed.events.map(({ state }) => state))], ["delivered"]);
   });
 
+  test("H1 D9 A11: what the readers of a log pass because no route takes it is unrouted, not delivered", async () => {
+    await using it = await stageWithLog({ OUTBOX_ROUTES: '[{"types": "order.*"}, {"types": "mail.*"}]' });
+    await publish(it, 3);
+    await publish(it, 2, "mail.sent");
+    await publish(it, 1, "strange.thing");
+    assert.equal(printed(await once(it.env)).length, 5);
+    const states = async (...filter: readonly string[]) => {
+      const listed = JSON.parse(await told(["events", "list", ...filter, "-o", "json"], it.env));
+      const { events } = listed as { events: { type: string; state: string }[] };
+      return events.map(({ state, type }) => `${type} ${state}`).toSorted();
+    };
+    const [order, mail] = ["order.placed delivered", "mail.sent delivered"];
+    assert.deepEqual(await states(), [mail, mail, order, order, order, "strange.thing unrouted"]);
+    assert.deepEqual(await states("state:delivered"), [mail, mail, order, order, order]);
+    assert.deepEqual(await states("state:unrouted"), ["strange.thing unrouted"]);
+    assert.deepEqual(await states("destination:stdout"), [mail, mail, order, order, order]);
+  });
+
   test("H1 D9: subscribers of a log that had none: it is told what goes out again, and the old reader can be forgotten", async () => {
     await using it = await stageWithLog();
     await publish(it, 20);

@@ -5,7 +5,8 @@ export const EVENT_STATES = ["pending", "retrying", "parked", "dead", "unrouted"
 
 /**
  * `pending` waits for delivery, `retrying` has failed and is retried, `parked` waits behind a failed event, `dead`
- * waits for an operator, `unrouted` waits for a route, `discarded` was given up by an operator.
+ * waits for an operator, `unrouted` matches no route, `discarded` was given up by an operator. The readers of a log pass
+ * what matches no route: that is no delivery.
  */
 export type EventState = (typeof EVENT_STATES)[number];
 

@@ -69,12 +69,12 @@ export function listingsOf(source: EventSource, tables: RelayTables, filter: Eve
   }));
 }
 
-/** Null when no row of this source can be meant. The readers of a log each get every event. */
-function destinationCondition({ pipelines, reader }: EventSource, wanted: string | undefined): string[] | null {
+/** Null when no row of this source can be meant. */
+function destinationCondition({ pipelines, readBy }: EventSource, wanted: string | undefined): string[] | null {
   if (wanted === undefined) return [];
   const meant = pipelines.filter((pipeline) => destinationOf(pipeline) === wanted);
   if (meant.length === 0) return null;
-  return reader === null ? [] : [`${reader} = any(${quoteArray(meant)}::text[])`];
+  return readBy === null ? [] : [readBy(meant)];
 }
 
 /** Only failed, undelivered events have an error; null stands for any state. */
@@ -164,7 +164,9 @@ function rowConditions(table: EventTable, filter: EventFilter): string[] | null 
 }
 
 function stateListings(source: EventSource, tables: RelayTables, state: EventState, filter: EventFilter): Listing[] {
-  const { delivered, givenUp, table, waiting } = source;
+  const { delivered, givenUp, readBy, table, unread, waiting } = source;
+  const isLog = unread !== null;
+  const routed = readBy === null ? [] : [`not ${unroutedSql(source)}`];
   const id = `${table.id}::text`;
   const letterIs = (condition: string) =>
     `exists (select from ${tables.failedEvents} f where ${pipelineIn("f.pipeline", source)}
@@ -176,7 +178,12 @@ function stateListings(source: EventSource, tables: RelayTables, state: EventSta
   const says = (column: string) => (error === undefined ? [] : [holdsText(column, error)]);
   switch (state) {
     case "delivered":
-      return [wholeTable(source, "", [delivered, `not ${discarded}`])];
+      return [wholeTable(source, "", [delivered, `not ${discarded}`, ...(isLog ? routed : [])])];
+    case "unrouted": {
+      if (readBy === null) return [];
+      const waits = isLog ? [] : [waiting];
+      return [wholeTable(source, "", [...waits, `not ${isHeld("true")}`, `not ${discarded}`, unroutedSql(source)])];
+    }
     case "discarded":
       return [byLetters(source, tables, filter, ["d.resolution = 'discarded'", ...says("d.failure_reason")], [])];
     case "retrying":
@@ -197,12 +204,10 @@ function stateListings(source: EventSource, tables: RelayTables, state: EventSta
             ]),
       ];
     default: {
-      const { reader } = source;
-      if (state === "unrouted" && reader === null) return [];
       const isParked = parkedKey(source, tables);
       const conditions = [
         ...[waiting, `not ${isHeld("true")}`, state === "parked" ? isParked : `not ${isParked}`],
-        ...(reader === null || state === "parked" ? [] : [`${reader} is ${state === "unrouted" ? "" : "not "}null`]),
+        ...(state === "parked" ? [] : routed),
       ];
       if (source.unread === null) return [wholeTable(source, "", conditions)];
       return [
@@ -211,6 +216,11 @@ function stateListings(source: EventSource, tables: RelayTables, state: EventSta
       ];
     }
   }
+}
+
+/** The condition that no pipeline of the source reads the row. */
+export function unroutedSql({ pipelines, readBy }: EventSource): string {
+  return readBy === null ? "false" : `(${readBy(pipelines)} is not true)`;
 }
 
 function parkedKey(source: EventSource, { holds }: RelayTables): string {

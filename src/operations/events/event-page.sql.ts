@@ -1,7 +1,7 @@
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { RelayTables } from "../../postgres/relay-tables.ts";
 import { idOfText, ofReader, pipelineIn } from "./event-filter.ts";
-import type { Listing } from "./event-listing.ts";
+import { type Listing, unroutedSql } from "./event-listing.ts";
 import type { EventSource } from "./event-source.ts";
 import { isoSql } from "./event-time.ts";
 import { MATCHED_BYTES_MAX } from "./payload-match.ts";
@@ -39,7 +39,7 @@ select ${table.id}::text, ${table.eventType}, ${table.key}, ${table.correlationI
   case when s.state = 'parked' then b.event_id end, coalesce(h.pipeline, v.reader), ${WAIT}${payloadSql(listing)}
 from page t
 cross join lateral (select ${source.delivered} as delivered, ${source.givenUp ?? "false"} as given_up,
-  ${source.reader ?? "null::text"} as reader, ${scheduledSql(source)} as scheduled_at) v
+  ${source.reader ?? "null::text"} as reader, ${unroutedSql(source)} as unrouted, ${scheduledSql(source)} as scheduled_at) v
 left join lateral (select h.* from ${tables.holds} h where ${pipelineIn("h.pipeline", source)}
   and h.event_id = ${table.id}::text order by h.last_failed_at desc limit 1) h on true
 left join lateral (select h.event_id from ${tables.holds} h where ${ofReader("h.pipeline", { ...source, reader: source.reader && "v.reader" })}
@@ -52,11 +52,13 @@ order by t.${PLACE} desc, t.${TIE} desc`;
 }
 
 /** State of the row `t` with its hold `h`, the head `b` that parks its key, and `x` if an operator discarded it. */
-function stateSql({ reader }: EventSource): string {
-  return `case when x.yes then 'discarded' when v.delivered then 'delivered'
-    when h.state = 'dead' or v.given_up then 'dead' when h.state is not null then 'retrying'
-    when b.event_id is not null then 'parked' ${reader === null ? "" : "when v.reader is null then 'unrouted'"}
-    else 'pending' end`;
+function stateSql({ unread }: EventSource): string {
+  // The readers of a log pass what none of them takes: that is no delivery.
+  const isPassed = "h.state is null and v.unrouted and (v.delivered or b.event_id is null)";
+  return `case when x.yes then 'discarded' ${unread === null ? "" : `when ${isPassed} then 'unrouted'`}
+    when v.delivered then 'delivered' when h.state = 'dead' or v.given_up then 'dead'
+    when h.state is not null then 'retrying' when b.event_id is not null then 'parked'
+    when v.unrouted then 'unrouted' else 'pending' end`;
 }
 
 /** What the event waits for, besides those before it. */

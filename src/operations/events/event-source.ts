@@ -1,13 +1,13 @@
 import { isRelayError, RelayError, reasonOf } from "../../core/errors.ts";
 import type { ColumnNames } from "../../postgres/column-names.ts";
 import type { EventTable } from "../../postgres/event-table.ts";
-import { displayTable, type TableName } from "../../postgres/identifiers.ts";
+import { displayTable, quoteArray, type TableName } from "../../postgres/identifiers.ts";
 import { isLogPositionSql } from "../../postgres/log-place.ts";
 import { isManagedOutbox } from "../../postgres/managed/managed-names.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { type TableTakers, takersByTable } from "../../postgres/table-takers.ts";
 import { statement } from "../../postgres/transaction.ts";
-import { readerSql } from "../../postgres/type-condition.ts";
+import { readerSql, typeCondition } from "../../postgres/type-condition.ts";
 import { parkedShape } from "../../sources/postgres/log/parked-shape.ts";
 import { isOpenOutbox, openOutboxShape } from "../../sources/postgres/openoutbox/openoutbox-table.ts";
 import { readShape } from "../../sources/postgres/table-discovery.ts";
@@ -50,6 +50,8 @@ export interface EventSource {
    * between its readers, and while it is unknown what its pipelines read.
    */
   readonly reader: string | null;
+  /** The condition that one of these pipelines reads the row, by its routes; null while that is unknown. */
+  readonly readBy: ((pipelines: readonly string[]) => string) | null;
   /** When a waiting row may be delivered; null where none is scheduled. */
   readonly scheduledAt: string | null;
   /** Assignments that make a given-up row wait again; null where only the relay's hold says that it was given up. */
@@ -87,16 +89,14 @@ interface EventSources {
 export async function eventSources(target: OperationTarget, wanted?: string): Promise<EventSources> {
   const found = await registeredTables(target.database);
   const chosen = found.filter(({ name }) => wanted === undefined || displayTable(name) === wanted);
-  const takers = chosen.some(({ log }) => log === null)
-    ? await takersByTable(target.database)
-    : new Map<string, TableTakers>();
+  const takers = await takersByTable(target.database);
   const usable: EventSource[] = [];
   const broken: BrokenEventSource[] = [];
   for (const table of chosen) {
     const { name } = table;
     try {
       const source = await eventsOf(target, table);
-      usable.push({ ...source, reader: table.log === null ? readerOf(source, takers.get(source.name)) : null });
+      usable.push({ ...source, ...routesOf(source, takers.get(source.name)) });
     } catch (error) {
       if (!isRelayError(error) || error.code === "DATABASE_UNREACHABLE") throw error;
       broken.push({ source: displayTable(name), reason: reasonOf(error) });
@@ -105,10 +105,24 @@ export async function eventSources(target: OperationTarget, wanted?: string): Pr
   return { usable, broken };
 }
 
-function readerOf({ table }: EventSource, takers: TableTakers | undefined): string | null {
-  if (takers === undefined || takers.takers.length === 0 || takers.unknown.length > 0) return null;
-  return readerSql(table, takers.takers);
+/** A row of a queue goes to one of its pipelines, a row of a log to every one whose routes match it. */
+function routesOf(
+  { pipelines, table, unread }: EventSource,
+  known: TableTakers | undefined,
+): Pick<EventSource, "reader" | "readBy"> {
+  if (known === undefined || known.takers.length === 0 || known.unknown.length > 0) return NO_ROUTES;
+  if (unread === null) {
+    const reader = readerSql(table, known.takers);
+    return { reader, readBy: (meant) => `coalesce(${reader} = any(${quoteArray(meant)}::text[]), false)` };
+  }
+  const conditions = (meant: readonly string[]) =>
+    known.takers
+      .filter(({ pipeline }) => meant.includes(pipeline) && pipelines.includes(pipeline))
+      .map(({ takes }) => `(${takes === null ? "true" : typeCondition(table, takes, "mine")})`);
+  return { reader: null, readBy: (meant) => `(${conditions(meant).join(" or ") || "false"})` };
 }
+
+const NO_ROUTES = { reader: null, readBy: null } as const;
 
 interface RegisteredTable {
   readonly name: TableName;
@@ -150,7 +164,7 @@ export function parkedEvents(database: Database, name: TableName, pipeline: stri
     waiting: shape.main,
     delivered: shape.delivered,
     givenUp: null,
-    reader: null,
+    ...NO_ROUTES,
     scheduledAt: null,
     setBack: null,
     unmark: null,
@@ -210,7 +224,7 @@ function eventsOfQueue(shape: TableShape, pipelines: readonly string[]): EventSo
     waiting: shape.main,
     delivered: shape.delivered,
     givenUp: shape.givenUp,
-    reader: null,
+    ...NO_ROUTES,
     scheduledAt: shape.scheduledAt,
     setBack: shape.setBack,
     unmark: shape.unmark,

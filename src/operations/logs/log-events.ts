@@ -46,6 +46,7 @@ export async function shapedLogEvents(
     delivered,
     givenUp: null,
     reader: null,
+    readBy: null,
     scheduledAt: null,
     setBack: null,
     setAside: null,

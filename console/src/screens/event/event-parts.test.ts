@@ -142,7 +142,7 @@ test("F3 H1 an event that has not failed says what it waits for", () => {
   const said = (more: object, destination: Parameters<typeof standingOf>[1] = calm) =>
     standingOf({ ...pending, ...more }, destination).what;
   assert.equal(said({}), "Written and waiting for delivery.");
-  assert.match(said({ state: "unrouted" }), /no route matches/);
+  assert.match(said({ state: "unrouted" }), /No route matches/);
   assert.match(said({ waitsFor: "paused" }), /shop\.outbox->crm is paused/);
   assert.match(said({ waitsFor: "scheduled", nextAttemptAt: AT }), /^Scheduled/);
   assert.match(said({}, closed), /crm accepts no events/);

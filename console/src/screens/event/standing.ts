@@ -46,8 +46,9 @@ export function standingOf(event: Stood, destination: Receiving | null): Standin
     };
   }
   if (state === "unrouted") {
-    const advice = "Add a route for it, or start the relay that handles it. Until then it stays in the outbox.";
-    return { tone: "bad", what: "Not delivered: no route matches this event.", advice };
+    const advice =
+      "Add a route for it, or start the relay that handles it. An event of a table waits for that; the readers of a log have passed it, and only a new subscriber starts before it.";
+    return { tone: "bad", what: "No route matches this event, so it is not delivered.", advice };
   }
   if (state === "pending") return pendingOf(event, destination);
   if (state === "discarded")
