@@ -9,10 +9,10 @@ import { SymbolFlags } from "typescript/unstable/sync";
 import type { Declarations } from "./declarations.ts";
 
 /** Holds the words that all entries share: another entry need not export them again. */
-const MAIN = "outbox-relay";
+export const MAIN = "outbox-relay";
 
 /** Computed from the table of settings: its parts are helpers of the computation, which nobody needs to name. */
-const COMPUTED: ReadonlySet<string> = new Set(["RelayConfig"]);
+export const COMPUTED: ReadonlySet<string> = new Set(["RelayConfig"]);
 
 /** What an entry names in its declarations and nobody can import: `outbox-relay/kafka: KafkaTls, in KafkaOptions`. */
 export function missingExports({ entries, meant, placeOf }: Declarations): string[] {
