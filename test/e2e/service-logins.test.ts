@@ -47,6 +47,7 @@ interface Entry {
 }
 
 const stages = stagesOn(serverOfFile(), "logins", [ORDERS]);
+const beganMs = performance.now();
 let stage: Stage;
 let issuer: OidcIssuer;
 let service: ServiceProcess;
@@ -292,7 +293,9 @@ describe("logins", () => {
       const entries = await auditOf("action=login-refused");
       return entries.length > 0 && entries;
     });
-    assert.ok(refusals.length <= 5, "a few of them, not all");
+    // A few in each minute since the service started, not all.
+    const minutes = 1 + Math.floor((performance.now() - beganMs) / 60_000);
+    assert.ok(refusals.length <= 5 * minutes, `${refusals.length} in ${minutes} minutes`);
     assert.doesNotMatch(JSON.stringify(refusals), /guess-/);
   });
 

@@ -81,8 +81,9 @@ function environmentOf(folder: string, port: number, distributionPort: number, n
     RABBITMQ_CONFIG_FILE: join(folder, "rabbitmq"),
     RABBITMQ_GENERATED_CONFIG_DIR: join(folder, "generated"),
     RABBITMQ_FEATURE_FLAGS_FILE: join(folder, "feature_flags"),
-    // A flag that nothing reads: it only marks the command line.
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: `-folder ${folder}`,
+    // One scheduler that sleeps when it has nothing to do: by default Erlang's spin for a while, on every core. The last
+    // flag is read by nothing: it only marks the command line.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: `+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -folder ${folder}`,
   };
 }
 

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type KafkaCluster, startKafkaCluster } from "../../../test/servers/kafka-cluster.ts";
 import { until } from "../../../test/servers/until.ts";
-import type { LaneAddress, LaneTransactions } from "../../ports/transactions.ts";
+import { RelayError } from "../../core/errors.ts";
+import type { LaneAddress, LaneTransactions, Transactions } from "../../ports/transactions.ts";
 import type { KafkaSettings } from "./kafka-config.ts";
 import { transactionalId } from "./ledger-record.ts";
 import { ledger, open, openService, unaborted } from "./transactions-fixture.test.ts";
@@ -26,9 +27,22 @@ async function laneWithOneNode(cluster: KafkaCluster, settings: KafkaSettings, l
   }
 }
 
+/** As a relay does, which retries: right after its creation the other brokers may not know the ledger yet. */
+async function prepareLedger(transactions: Transactions): Promise<void> {
+  const prepare = () =>
+    transactions.prepare(1).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof RelayError && error.retryable) return false;
+        throw error;
+      },
+    );
+  await until("the brokers know the ledger", prepare);
+}
+
 test("A2 A4 transactions outlive the death of their coordinator and of the ledger's leader, each event once", async () => {
   await using service = await openService(cluster, { requestTimeoutMs: 2_000 });
-  await service.transactions.prepare(1);
+  await prepareLedger(service.transactions);
   const { address, node } = await laneWithOneNode(cluster, service.settings, service.lane);
   let lane: LaneTransactions | null = null;
   let settled = 0n;
@@ -74,7 +88,7 @@ test("A2 A4 transactions outlive the death of their coordinator and of the ledge
 
 test("A2 a leader of the ledger whose replicas do not follow it is not believed: another may have led since", async () => {
   await using service = await openService(cluster, { requestTimeoutMs: 2_000 });
-  await service.transactions.prepare(1);
+  await prepareLedger(service.transactions);
   const lane = await service.fence();
   await open(lane, 1n, service.messages("a1"));
   await lane.commit(unaborted());
