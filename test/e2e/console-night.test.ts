@@ -106,9 +106,15 @@ describe("the work of a night, in a real browser, beside 300,000 events", () => 
     await insert(5, "mail.sent", "later ");
     await until("the other destination goes on", () => mail.taken.length === TABLES.length * 25);
     assert.deepEqual(await it.barriers(), []);
+    await insert(5, "order.placed", "held ");
+    await it.goTo("#/events?q=destination:erp+state:pending");
+    await page.getByRole("table", { name: "Events" }).getByText("crm.outbox->erp is paused").first().waitFor();
+    await it.goTo(`#/events/${encodeURIComponent("held 1")}?source=crm.outbox`);
+    await page.getByText("Waiting: crm.outbox->erp is paused.").waitFor();
+    await page.getByRole("link", { name: "Show the destination" }).click();
     erp.delayMs = 0;
     await page.getByRole("button", { name: "Resume 3 pipelines" }).click();
-    await until("all has arrived", () => erp.taken.length >= usual + TABLES.length * 200);
+    await until("all has arrived", () => erp.taken.length >= usual + TABLES.length * 205);
     assert.deepEqual(it.complaints, []);
   });
 

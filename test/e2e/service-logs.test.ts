@@ -65,6 +65,16 @@ describe("logs of the service", { concurrency: 2 }, () => {
     assert.deepEqual(await states(), [mail, mail, order, order, order, "strange.thing unrouted"]);
     assert.deepEqual(await states("state:delivered"), [mail, mail, order, order, order]);
     assert.deepEqual(await states("state:unrouted"), ["strange.thing unrouted"]);
+    const { stdout } = await runCommand(["doctor", "-o", "json"], it.env);
+    const found = (JSON.parse(stdout) as { check: string; severity: string; what: string }[]).filter(
+      ({ check }) => check === "takers",
+    );
+    assert.deepEqual(
+      found.map(({ severity, what }) => `${severity}: ${what}`),
+      [
+        "warning: No route matches these events of shop.log, so its readers pass them without a delivery: strange.thing (1)",
+      ],
+    );
     assert.deepEqual(await states("destination:stdout"), [mail, mail, order, order, order]);
   });
 

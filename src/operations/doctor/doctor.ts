@@ -8,7 +8,7 @@ import { checkIndex, checkSharedIndex } from "./index-check.ts";
 import { checkLogs } from "./log-check.ts";
 import { checkManaged } from "./managed-check.ts";
 import { checkKey, checkOrder, checkSerial } from "./order-check.ts";
-import { checkOrphans, checkSharers, checkTakers } from "./pipelines-check.ts";
+import { checkLogTakers, checkOrphans, checkSharers, checkTakers } from "./pipelines-check.ts";
 import { checkSchema, checkServer } from "./server-check.ts";
 import { checkIds, checkRowSecurity, checkTables } from "./table-check.ts";
 import { checkUpkeep } from "./upkeep-check.ts";
@@ -36,6 +36,7 @@ export async function examine(subject: DoctorSubject): Promise<readonly Finding[
     await look("owners", () => checkSharers(subject));
     await look("pipelines", () => checkOrphans(subject));
     await look("takers", () => checkTakers(subject, shaped));
+    await look("takers", () => checkLogTakers(subject, logs));
     await look("wal", () => checkWal(subject));
   }
   await look("settings", () => checkServer(subject));

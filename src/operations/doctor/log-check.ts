@@ -1,14 +1,16 @@
 import { isRelayError } from "../../core/errors.ts";
 import { quoteIdentifier, type TableName } from "../../postgres/identifiers.ts";
 import { readColumns } from "../../sources/postgres/table-discovery.ts";
-import { readTailShape } from "../../sources/postgres/tail/tail-shape.ts";
+import { readTailShape, type TailShape } from "../../sources/postgres/tail/tail-shape.ts";
 import { eventPartsOf } from "../../sources/postgres/wal/event-parts.ts";
 import { columnsOf } from "../logs/log-source.ts";
 import type { DoctorSubject, Finding, SampledTable } from "./finding.ts";
 import { tableFault } from "./table-check.ts";
 
 /** A log in a table, as its reader sees it. */
-interface ShapedLog extends SampledTable {
+export interface ShapedLog extends SampledTable {
+  /** Null for the write-ahead log. */
+  readonly tail: TailShape | null;
   readonly isManaged: boolean;
   readonly hasKey: boolean;
   /** The usual name of a key column, for the statement that adds one. */
@@ -54,9 +56,11 @@ async function tailLog(
   preset: "managed" | "tail",
 ): Promise<ShapedLog> {
   const names = columnsOf(preset, columns);
-  const { events, hasPositionIndex, position } = await readTailShape(database, table, { names, xid: names.xid });
+  const tail = await readTailShape(database, table, { names, xid: names.xid });
+  const { events, hasPositionIndex, position } = tail;
   return {
     table,
+    tail,
     type: events.eventType,
     waiting: null,
     newest: hasPositionIndex ? position : null,
@@ -76,6 +80,7 @@ async function walLog(
   const { key, type } = eventPartsOf(name, columns, names, isDebezium ? "debezium" : "plain", []);
   return {
     table: { schema: table.schema, table: table.table },
+    tail: null,
     type: `coalesce(t.${quoteIdentifier(type)}::text, '')`,
     waiting: null,
     newest: null,
