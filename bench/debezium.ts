@@ -13,7 +13,7 @@ export interface DebeziumRun {
   readonly topic: string;
   /** Made before the rows were written, so that Debezium finds all of them in the log. */
   readonly slot: string;
-  /** Large batches, short pauses and a small linger, instead of the defaults. */
+  /** Large batches, short pauses, a small linger and a cheap collector, instead of the defaults. */
   readonly tuned: boolean;
   /** Columns with other names than those of the flag table. */
   readonly fields?: { readonly id: string; readonly key: string; readonly route: string };
@@ -32,8 +32,12 @@ const TUNING = {
   "debezium.source.max.batch.size": 8_192,
   "debezium.source.max.queue.size": 32_768,
   "debezium.source.poll.interval.ms": 10,
+  "debezium.source.offset.flush.interval.ms": 1_000,
   "debezium.sink.kafka.producer.linger.ms": 5,
+  "debezium.sink.kafka.producer.batch.size": 131_072,
 };
+/** The collector that costs the least CPU, for a figure that is bound by CPU. */
+const TUNED_FLAGS = ["-XX:+UseParallelGC"];
 
 /** Before the rows are written: what is to be read from the log, and from where on. */
 export async function createSlots(
@@ -66,7 +70,8 @@ export async function startDebezium(run: DebeziumRun): Promise<Debezium> {
   writeFileSync(join(scratch.path, "config/application.properties"), lines.join(""));
   const logFile = join(scratch.path, "debezium.log");
   const log = openSync(logFile, "a");
-  const words = ["-Xmx1g", `-Dmark=${scratch.mark}`, "-cp", await debeziumClassPath(), "io.debezium.server.Main"];
+  const flags = ["-Xmx1g", ...(run.tuned ? TUNED_FLAGS : [])];
+  const words = [...flags, `-Dmark=${scratch.mark}`, "-cp", await debeziumClassPath(), "io.debezium.server.Main"];
   const child = spawn(await debeziumJava(), words, { cwd: scratch.path, stdio: ["ignore", log, log] });
   closeSync(log);
   const exited = once(child, "exit");

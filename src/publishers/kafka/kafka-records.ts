@@ -132,14 +132,20 @@ const NO_KEY = 1;
 
 function writeText(buffer: Buffer, start: number, text: string): number {
   const { length } = text;
-  if (length > SHORT_TEXT || !isAscii(text)) {
-    const bytes = Buffer.byteLength(text, "utf8");
-    const position = writeVarint(buffer, start, bytes);
-    return position + buffer.write(text, position, bytes, bytes === length ? "latin1" : "utf8");
-  }
+  if (length > SHORT_TEXT) return writeLongText(buffer, start, text);
   const position = writeVarint(buffer, start, length);
-  for (let at = 0; at < length; at++) buffer[position + at] = text.charCodeAt(at);
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 127) return writeLongText(buffer, start, text);
+    buffer[position + at] = code;
+  }
   return position + length;
+}
+
+function writeLongText(buffer: Buffer, start: number, text: string): number {
+  const bytes = Buffer.byteLength(text, "utf8");
+  const position = writeVarint(buffer, start, bytes);
+  return position + buffer.write(text, position, bytes, bytes === text.length ? "latin1" : "utf8");
 }
 
 /** Lengths and counts are zigzag-encoded signed numbers, so a positive value is doubled. */

@@ -92,6 +92,12 @@ class Publish {
   /** Keys whose later messages in this batch are held back. */
   readonly #failedKeys = new Map<string, "failed" | "stuck">();
   readonly #waiting: Map<number, Message>;
+  /**
+   * Every second publish is answered like one of Kafka: an answer brings all those along that the broker has given in
+   * the meantime, and the engine gets them in one turn. The others bring one message each, in any order.
+   */
+  readonly #answersTogether: boolean;
+  readonly #answers = new Map<number, { readonly send: Send; readonly outcome: Outcome }>();
   #slowMs = 0;
   #struckAt = 0;
   /** Arrival time of the last message: messages do not overtake each other. */
@@ -116,6 +122,7 @@ class Publish {
     this.#signal = signal;
     this.#ending = ending;
     this.#waiting = new Map(batch.entries());
+    this.#answersTogether = way.broker.requests % 2 === 0;
   }
 
   start(): void {
@@ -179,15 +186,21 @@ class Publish {
   }
 
   #answer(index: number, send: Send, outcome: Outcome): void {
-    const { random, history } = this.#way.world;
-    this.#way.process.reach(random.between(0.1, 2), () => {
-      if (this.#isOver) return;
-      history.answered(send, outcome);
-      this.#ending.over([this.#batch[index]!]);
-      this.#waiting.delete(index);
-      this.#report(index, outcome);
-      if (this.#waiting.size === 0) this.#end(null);
+    this.#answers.set(index, { send, outcome });
+    this.#way.process.reach(this.#way.world.random.between(0.1, 2), () => {
+      for (const at of this.#answersTogether ? [...this.#answers.keys()] : [index]) this.#receive(at);
     });
+  }
+
+  #receive(index: number): void {
+    const answer = this.#answers.get(index);
+    if (this.#isOver || answer === undefined) return;
+    this.#answers.delete(index);
+    this.#way.world.history.answered(answer.send, answer.outcome);
+    this.#ending.over([this.#batch[index]!]);
+    this.#waiting.delete(index);
+    this.#report(index, answer.outcome);
+    if (this.#waiting.size === 0) this.#end(null);
   }
 
   /** Messages on the wire may arrive until the connection closes; afterwards only if the protocol cannot prevent it. */
