@@ -37,7 +37,7 @@ export interface CancelReplayRequest {
   /** Id of the plan. */
   readonly id: string;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface ChangedEvents {
@@ -71,7 +71,7 @@ export interface ChangeKeysRequest {
     readonly key: string;
   }[];
   /** Required to skip and to discard. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Pause, resume or limit several pipelines. */
@@ -80,9 +80,9 @@ export interface ChangePipelinesRequest {
   /** Full names of pipelines. */
   readonly pipelines: readonly string[];
   /** Required for the action limit; null removes the limit. */
-  readonly perSecond?: number | null;
+  readonly perSecond?: number | null | undefined;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface Correlation {
@@ -184,20 +184,20 @@ export interface DeadLetterGroup {
 /** Discard dead letters permanently: a single id at once, everything else as a plan. */
 export interface DiscardDeadLettersRequest {
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   /** `*` matches any characters. */
-  readonly type?: string;
-  readonly key?: string;
+  readonly type?: string | undefined;
+  readonly key?: string | undefined;
   /** Fingerprints of errors, or prefixes of them, separated by commas. */
-  readonly group?: string;
+  readonly group?: string | undefined;
   /** Ids of events. */
-  readonly ids?: readonly string[];
+  readonly ids?: readonly string[] | undefined;
   /** Selects every open dead letter. Required where neither ids nor a filter is given. */
-  readonly all?: boolean;
+  readonly all?: boolean | undefined;
   /** Report what would change, without changing anything. */
-  readonly dryRun?: boolean;
+  readonly dryRun?: boolean | undefined;
   /** Who requested it, for the audit. */
-  readonly by?: string;
+  readonly by?: string | undefined;
   /** The reason, for the audit. */
   readonly reason: string;
 }
@@ -237,9 +237,9 @@ export interface EditDeadLetterRequest {
     readonly text: string;
   };
   /** Unchanged when absent. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   /** The reason, for the audit. */
   readonly reason: string;
 }
@@ -255,11 +255,11 @@ export interface ForgetPipelineRequest {
   /** Full name of the pipeline, such as schema.table->destination. */
   readonly name: string;
   /** Report what would be lost, without changing anything. */
-  readonly dryRun?: boolean;
+  readonly dryRun?: boolean | undefined;
   /** Also remove a pipeline with undelivered events. They are never delivered then. */
-  readonly giveUpEvents?: boolean;
+  readonly giveUpEvents?: boolean | undefined;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface ForgottenPipeline {
@@ -286,14 +286,14 @@ export interface GroupDeadLettersAnswer {
 /** Dead letters grouped by normalized error. */
 export interface GroupDeadLettersRequest {
   /** Filter language: type:order.* key:42 state:dead age:<1h. A bare word matches an id, a key, a correlation id or a part of a key. */
-  readonly q?: string;
+  readonly q?: string | undefined;
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   /** `*` matches any characters. */
-  readonly type?: string;
-  readonly key?: string;
+  readonly type?: string | undefined;
+  readonly key?: string | undefined;
   /** Fingerprints of errors, or prefixes of them, separated by commas. */
-  readonly group?: string;
+  readonly group?: string | undefined;
 }
 
 export interface HealthCause {
@@ -334,7 +334,7 @@ export interface HealthCause {
   /** Path of the console's screen that handles it. */
   readonly link: string;
   /** Chapter of the documentation; absent where fix is enough. */
-  readonly runbook?: string;
+  readonly runbook?: string | undefined;
 }
 
 export interface KeyOfEvents {
@@ -402,7 +402,7 @@ export interface LimitDestinationRequest {
   readonly name: string;
   readonly perSecond: number | null;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Rate limit per instance in events per second; null removes it. */
@@ -411,7 +411,7 @@ export interface LimitPipelineRequest {
   readonly name: string;
   readonly perSecond: number | null;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface ListAuditAnswer {
@@ -421,18 +421,18 @@ export interface ListAuditAnswer {
 
 /** Audit log, newest first. Entries for single events of a plan appear only with an eventId or an action. */
 export interface ListAuditRequest {
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The cursor of the previous page. */
-  readonly cursor?: string;
-  readonly actor?: string;
-  readonly action?: string;
+  readonly cursor?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
   /** The target of the action: a pipeline, a source, a plan or a key. */
-  readonly target?: string;
-  readonly eventId?: string;
+  readonly target?: string | undefined;
+  readonly eventId?: string | undefined;
   /** At or after this time: 2026-01-31, 2026-01-31T12:00 in UTC, or 15m, 2h, 1d for ago. */
-  readonly since?: string;
+  readonly since?: string | undefined;
   /** Before this time, in the same format. */
-  readonly until?: string;
+  readonly until?: string | undefined;
 }
 
 export interface ListDeadLettersAnswer {
@@ -442,19 +442,19 @@ export interface ListDeadLettersAnswer {
 
 /** Dead letters, newest first. */
 export interface ListDeadLettersRequest {
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The cursor of the previous page. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /** Filter language: type:order.* key:42 state:dead age:<1h. A bare word matches an id, a key, a correlation id or a part of a key. */
-  readonly q?: string;
+  readonly q?: string | undefined;
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   /** `*` matches any characters. */
-  readonly type?: string;
-  readonly key?: string;
+  readonly type?: string | undefined;
+  readonly key?: string | undefined;
   /** Fingerprints of errors, or prefixes of them, separated by commas. */
-  readonly group?: string;
-  readonly resolved?: boolean;
+  readonly group?: string | undefined;
+  readonly resolved?: boolean | undefined;
 }
 
 export interface ListDestinationsAnswer {
@@ -505,21 +505,21 @@ export interface ListEventsAnswer {
 
 /** Events of all sources, newest first. */
 export interface ListEventsRequest {
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The cursor of the previous page. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /** Filter language: type:order.* key:42 state:dead age:<1h. A bare word matches an id, a key, a correlation id or a part of a key. */
-  readonly q?: string;
+  readonly q?: string | undefined;
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   /** `*` matches any characters. */
-  readonly type?: string;
-  readonly key?: string;
-  readonly correlationId?: string;
-  readonly id?: string;
-  readonly state?: "pending" | "retrying" | "parked" | "dead" | "unrouted" | "delivered" | "discarded";
-  readonly since?: string;
-  readonly until?: string;
+  readonly type?: string | undefined;
+  readonly key?: string | undefined;
+  readonly correlationId?: string | undefined;
+  readonly id?: string | undefined;
+  readonly state?: "pending" | "retrying" | "parked" | "dead" | "unrouted" | "delivered" | "discarded" | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
 }
 
 export interface ListKeysAnswer {
@@ -529,15 +529,15 @@ export interface ListKeysAnswer {
 
 /** Blocked keys with the event that blocks them, or the keys with the most events. */
 export interface ListKeysRequest {
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The cursor of the previous page. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /** parked: blocked by a dead letter. retrying: blocked by an event that is retried. hot: many events. Default: parked and retrying. */
-  readonly kind?: "parked" | "retrying" | "hot";
+  readonly kind?: "parked" | "retrying" | "hot" | undefined;
   /** Name of the pipeline, as in GET /api/v1/pipelines. */
-  readonly pipeline?: string;
+  readonly pipeline?: string | undefined;
   /** Keys that contain this text, ignoring case. */
-  readonly q?: string;
+  readonly q?: string | undefined;
 }
 
 export interface ListLanesAnswer {
@@ -557,10 +557,10 @@ export interface ListReplayItemsAnswer {
 export interface ListReplayItemsRequest {
   /** Id of the plan. */
   readonly id: string;
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The cursor of the previous page. */
-  readonly cursor?: string;
-  readonly state?: "waiting" | "sent" | "done" | "failed" | "left";
+  readonly cursor?: string | undefined;
+  readonly state?: "waiting" | "sent" | "done" | "failed" | "left" | undefined;
 }
 
 export interface ListReplaysAnswer {
@@ -570,13 +570,13 @@ export interface ListReplaysAnswer {
 
 /** Replay plans, newest first. */
 export interface ListReplaysRequest {
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The cursor of the previous page. */
-  readonly cursor?: string;
-  readonly state?: "planned" | "running" | "paused" | "stopped" | "done" | "cancelled";
-  readonly action?: "replay" | "discard";
+  readonly cursor?: string | undefined;
+  readonly state?: "planned" | "running" | "paused" | "stopped" | "done" | "cancelled" | undefined;
+  readonly action?: "replay" | "discard" | undefined;
   /** Text in the id, filter, reason or author of a plan, ignoring case. */
-  readonly q?: string;
+  readonly q?: string | undefined;
 }
 
 export interface ListSourcesAnswer {
@@ -606,9 +606,9 @@ export interface PauseDestinationRequest {
   /** Name of a destination, as in the routes. */
   readonly name: string;
   /** Who requested it, for the audit. */
-  readonly by?: string;
+  readonly by?: string | undefined;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Pause the delivery; events in flight are finished. */
@@ -616,9 +616,9 @@ export interface PausePipelineRequest {
   /** Name of a pipeline, a source such as schema.table, or a schema. */
   readonly name: string;
   /** Who requested it, for the audit. */
-  readonly by?: string;
+  readonly by?: string | undefined;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Pause a plan; events that are already sent are finished. */
@@ -626,7 +626,7 @@ export interface PauseReplayRequest {
   /** Id of the plan. */
   readonly id: string;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface Payload {
@@ -662,22 +662,22 @@ export interface Pipeline {
 
 /** Create a plan: freeze the list of matching events without changing them. */
 export interface PlanReplayRequest {
-  readonly action?: "replay" | "discard";
-  readonly subject?: "dead" | "delivered";
+  readonly action?: "replay" | "discard" | undefined;
+  readonly subject?: "dead" | "delivered" | undefined;
   /** Filter language: type:order.* since:2026-01-31. */
-  readonly q?: string;
+  readonly q?: string | undefined;
   /** Ids of events. */
-  readonly ids?: readonly string[];
+  readonly ids?: readonly string[] | undefined;
   /** Selects every open dead letter. Required where neither ids nor a filter is given. */
-  readonly all?: boolean;
+  readonly all?: boolean | undefined;
   /** Required for delivered events where several pipelines read their source. */
-  readonly pipeline?: string;
+  readonly pipeline?: string | undefined;
   /** Rate limit in events per second. */
-  readonly ratePerSecond?: number;
+  readonly ratePerSecond?: number | undefined;
   /** Dead letters only: a JSON merge patch (RFC 7396) for each payload, such as {"customer": {"id": "4711"}}. */
-  readonly patch?: string;
+  readonly patch?: string | undefined;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface PlanStratum {
@@ -711,22 +711,22 @@ export interface PreviewPatchRequest {
 /** Replay dead letters: a single id at once, everything else as a plan with a canary. */
 export interface ReplayDeadLettersRequest {
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   /** `*` matches any characters. */
-  readonly type?: string;
-  readonly key?: string;
+  readonly type?: string | undefined;
+  readonly key?: string | undefined;
   /** Fingerprints of errors, or prefixes of them, separated by commas. */
-  readonly group?: string;
+  readonly group?: string | undefined;
   /** Ids of events. */
-  readonly ids?: readonly string[];
+  readonly ids?: readonly string[] | undefined;
   /** Selects every open dead letter. Required where neither ids nor a filter is given. */
-  readonly all?: boolean;
+  readonly all?: boolean | undefined;
   /** Report what would change, without changing anything. */
-  readonly dryRun?: boolean;
+  readonly dryRun?: boolean | undefined;
   /** Who requested it, for the audit. */
-  readonly by?: string;
+  readonly by?: string | undefined;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export interface ReplayItem {
@@ -793,7 +793,7 @@ export interface ResumeKeyRequest {
   readonly pipeline: string;
   readonly key: string;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Resume the delivery. */
@@ -808,7 +808,7 @@ export interface RetryKeyRequest {
   readonly pipeline: string;
   readonly key: string;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** Run a plan: one event of each stratum, then ten of each, then the rest. It stops when an event fails again. */
@@ -816,9 +816,9 @@ export interface RunReplayRequest {
   /** Id of the plan. */
   readonly id: string;
   /** The reason, for the audit. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** Exclude the strata that failed, and continue with the others. */
-  readonly skipFailed?: boolean;
+  readonly skipFailed?: boolean | undefined;
 }
 
 /** History of all events of a correlation id, across sources and destinations. */
@@ -834,14 +834,14 @@ export interface ShowDeadLetterAnswer {
 export interface ShowDeadLetterRequest {
   readonly id: string;
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
 }
 
 /** One event with payload, headers, state and every failed attempt. */
 export interface ShowEventRequest {
   readonly id: string;
   /** schema.table. */
-  readonly source?: string;
+  readonly source?: string | undefined;
 }
 
 export interface ShownDeadLetter {

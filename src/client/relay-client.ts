@@ -44,7 +44,11 @@ const LOOK_MS = 500;
 
 /** A client of a running service. It connects with the first call, and keeps nothing open. */
 export function createRelayClient(options: RelayClientOptions): RelayClient {
-  const call = callerOf(options);
+  return clientOf(callerOf(options));
+}
+
+/** The face of all operations over one way to call them. */
+export function clientOf(call: Call): RelayClient {
   const operations = Object.entries(OPERATIONS).map(([id, { takes }]) => {
     const operation = id as keyof ApiOperations;
     const withRequest = (request: Readonly<Record<string, unknown>> = {}, more?: CallOptions) =>

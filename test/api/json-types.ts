@@ -48,7 +48,8 @@ function objectType({ additionalProperties, properties = {}, required = [] }: Js
 /** One line of an object's type, with what its schema says about it. */
 export function memberText(name: string, schema: JsonSchema, isRequired: boolean): string {
   const comment = schema.description === undefined ? "" : `/** ${sentence(schema.description)} */\n`;
-  return `${comment}readonly ${name}${isRequired ? "" : "?"}: ${typeOf(schema)};\n`;
+  const type = typeOf(schema);
+  return `${comment}readonly ${name}${isRequired ? `: ${type}` : `?: ${type} | undefined`};\n`;
 }
 
 /** Descriptions in the API document are fragments; a comment is a sentence. */

@@ -28,6 +28,8 @@ const layers: Readonly<Record<string, readonly string[] | "everything">> = {
   nestjs: [...lower, "postgres", "outbox", "relay"],
   // Of the service it knows the HTTP API alone.
   client: [],
+  // The same face over the same handlers, without a server between.
+  "in-process": [...lower, ...middle, "operations", "http", "client"],
   operations: [...lower, ...middle],
   config: [...lower, ...middle],
   testing: [...lower, ...middle],
