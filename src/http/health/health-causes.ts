@@ -7,6 +7,8 @@ import {
   pipelineLink,
   runbookLink,
 } from "../../core/health-cause.ts";
+import { plural } from "../../core/plural.ts";
+import { quotedValue } from "../../operations/filter/filter-words.ts";
 import { type PipelineFacts, pipelineCauses } from "../../operations/pipelines/pipeline-causes.ts";
 import { withoutServerText } from "../../postgres/errors.ts";
 import type { BrakedLane, BrokenSource, FailedChore, FailingLane, OpenCircuit } from "../../telemetry/condition.ts";
@@ -215,11 +217,18 @@ function slowCauses({ slow = [] }: CauseFacts): readonly HealthCause[] {
 function untakenCauses({ untaken = [] }: CauseFacts): readonly HealthCause[] {
   return untaken.map(({ pipeline, sinceMs, types }) => ({
     ...{ code: "types-untaken", grade: "attention", ...endsOf(pipeline) },
-    what: `Events of ${types} ${types === 1 ? "type" : "types"} wait in ${endsOf(pipeline).source}, and no relay handles them`,
+    // Rows of a table wait; the readers of a log pass them.
+    what: `No running relay handles ${plural(types, "type")} of events in ${endsOf(pipeline).source}`,
     ...{ fix: "Add a route for them, or start the relay that handles them.", since: iso(sinceMs) },
-    link: consoleLink("/pipelines", { q: endsOf(pipeline).source ?? pipeline }),
+    link: consoleLink("/events", { q: `state:unrouted${sourceFilter(pipeline)}` }),
     runbook: runbookLink("types-untaken"),
   }));
+}
+
+/** A subscriber's source has its name appended, which is no table. */
+function sourceFilter(pipeline: string): string {
+  const source = endsOf(pipeline).source?.replace(/@[^@]*$/, "");
+  return source === undefined ? "" : ` source:${quotedValue(source)}`;
 }
 
 function msText(ms: number): string {

@@ -231,8 +231,8 @@ const CASES: readonly (readonly [string, Partial<HealthFacts>, CauseCode, Grade,
     ...([
       "types-untaken",
       "attention",
-      /Events of 2 types wait in crm\.outbox/,
-      /^\/#\/pipelines\?q=crm\.outbox$/,
+      /^No running relay handles 2 types of events in crm\.outbox$/,
+      /^\/#\/events\?q=state:unrouted\+source:crm\.outbox$/,
     ] as const),
   ],
   [

@@ -1,4 +1,5 @@
 import {
+  consoleLink,
   endsOf,
   type Grade,
   gradeOf,
@@ -12,6 +13,7 @@ import { migrationStatus } from "../../postgres/migrations/migrate.ts";
 import type { Database } from "../../postgres/pool.ts";
 import { glance, statement } from "../../postgres/transaction.ts";
 import { type OperationTarget, operationReadSettings } from "../events/event-source.ts";
+import { quotedValue } from "../filter/filter-words.ts";
 import { holdFigures } from "../overview/relay-figures.ts";
 import { type Counted, countPipelines, type UnroutedEvents } from "./pipeline-backlog.ts";
 import { type PipelineFacts, pipelineCauses } from "./pipeline-causes.ts";
@@ -240,7 +242,9 @@ function statusCauses(
 function unroutedCause({ source, what }: { readonly source: string; readonly what: string }): HealthCause {
   return {
     ...{ code: "types-untaken", grade: "attention", pipeline: null, source, destination: null, what, since: null },
-    ...{ fix: "Add a route for them, or start the relay that handles them.", link: runbookLink("types-untaken") },
+    fix: "Add a route for them, or start the relay that handles them.",
+    link: consoleLink("/events", { q: `state:unrouted source:${quotedValue(source)}` }),
+    runbook: runbookLink("types-untaken"),
   };
 }
 
