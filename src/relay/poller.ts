@@ -44,6 +44,8 @@ export class Poller {
   #rounds = 0;
   /** Lanes that last read held events, and have not polled for new ones since. */
   readonly #readHeadsLast = new WeakSet<Lane>();
+  /** The next search for held events begins behind the lane that found some: it could take all room every time. */
+  #headsFrom = 0;
   #atRest = false;
   /** Counts wake-ups, so that a poll that began before one does not conclude that the source is empty. */
   #wakeUps = 0;
@@ -326,11 +328,13 @@ export class Poller {
     const { budget, destination, limits, name, store, timing, events } = this.#context;
     const unknownBytes = budget.headBytesMax(limits.inFlightBytesMax) / UNKNOWN_HEADS_MAX;
     if (destination.admission().admits === "none") return;
-    for (const lane of this.#lanes()) {
+    const from = this.#headsFrom;
+    for (const [place, lane] of rotated(this.#lanes(), from).entries()) {
       if (this.#isPaused) return;
       const room = { events: this.#headsMax(lane), bytes: this.#headBytesLeft(), unknownBytes };
       const ids = lane.holds.claimDue(this.#now(), room);
       if (ids.length === 0) continue;
+      this.#headsFrom = from + place + 1;
       this.#readHeadsLast.add(lane);
       try {
         const heads = await this.#read(() => store.claimHeads(lane.grant, ids));

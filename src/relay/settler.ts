@@ -221,26 +221,27 @@ export class Settler {
   async #write(settlement: Settlement): Promise<void> {
     for (let left: Settlement | null = settlement; left !== null; ) {
       const [part, rest] = firstPart(left, this.#size.rows);
-      if (await this.#isAccepted(part)) left = rest;
+      const result = await this.#settled(part);
+      if (result !== null) left = rest && { ...rest, releasedHolds: withoutUnmarked(rest.releasedHolds, result) };
     }
   }
 
   /**
    * When the database refuses a write (busy, a missing grant, a missing column), nothing of it took effect, so the same
    * rows are written again, however long that takes: giving up would deliver all of them again. A write that was too
-   * large is repeated in smaller parts.
+   * large is repeated in smaller parts. Returns null then.
    */
-  async #isAccepted(part: Settlement): Promise<boolean> {
+  async #settled(part: Settlement): Promise<SettleResult | null> {
     const { clock, store } = this.#context;
     const startedMs = clock.monotonicMs();
     try {
       const result = await store.settle(part);
       this.#accepted(part, result, clock.monotonicMs() - startedMs);
-      return true;
+      return result;
     } catch (error) {
       if (!tookNoEffect(error) || this.#signal.aborted) throw error;
       await this.#refused(error, rowsOf(part), clock.monotonicMs() - startedMs);
-      return false;
+      return null;
     }
   }
 
@@ -250,6 +251,7 @@ export class Settler {
     this.#size.done(rowsOf(part), durationMs);
     this.#batch = part.batch;
     this.#handingBack -= part.handedBack.length;
+    this.#releasedHolds = withoutUnmarked(this.#releasedHolds, result);
     // The former owner may have marked what it delivered: that is not worth a report.
     const vanished = part.ledger === "heal" ? [] : result.missing;
     for (const recordId of vanished) events.emit("EventVanished", { pipeline: name, recordId });
@@ -305,6 +307,14 @@ export class Settler {
     this.#tasks = [];
     for (const task of tasks) task.end();
   }
+}
+
+/**
+ * A delivered event whose row could not be marked is held from then on. A release that was meant for its former hold
+ * would delete the new one, and the event would be sent again.
+ */
+function withoutUnmarked(releasedHolds: readonly string[], { unmarked }: SettleResult): string[] {
+  return releasedHolds.filter((id) => unmarked?.has(id) !== true);
 }
 
 function takeFront<T>(items: T[], count: number): T[] {

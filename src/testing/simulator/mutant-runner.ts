@@ -61,8 +61,8 @@ async function runMutant(mutant: Mutant, options: MutantOptions): Promise<Mutant
 
 function corpusSeeds(): number[] {
   const text = readFileSync(new URL("./corpus.json", import.meta.url), "utf8");
-  const { seeds, plain, later } = JSON.parse(text) as Record<"seeds" | "plain" | "later", number[]>;
-  return [...plain, ...seeds, ...later];
+  const { seeds, plain, later, newest } = JSON.parse(text) as Record<"seeds" | "plain" | "later" | "newest", number[]>;
+  return [...plain, ...seeds, ...later, ...newest];
 }
 
 const CHUNK = 500;

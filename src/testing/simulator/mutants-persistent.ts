@@ -143,6 +143,20 @@ export const PERSISTENT_MUTANTS: readonly Mutant[] = [
     why: "the next owner of the lane sends the event again",
   },
   {
+    name: "the hold of an unmarked row is released",
+    file: "relay/settler.ts",
+    find: "return releasedHolds.filter((id) => unmarked?.has(id) !== true);",
+    replace: "return unmarked === undefined ? [...releasedHolds] : [...releasedHolds];",
+    why: "the event was held and retried before, and the release of that hold is still to be written: it is sent again",
+  },
+  {
+    name: "held events are searched from the first lane",
+    file: "relay/poller.ts",
+    find: "rotated(this.#lanes(), from)",
+    replace: "rotated(this.#lanes(), 0 * from)",
+    why: "heads that are never answered take all the memory for held events, and those of the next lane starve",
+  },
+  {
     name: "an id that was given out again is taken for the one in flight",
     file: "relay/poller.ts",
     find: "key !== null && this.inFlight.isReused(",

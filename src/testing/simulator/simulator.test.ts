@@ -36,7 +36,8 @@ describe("F7 the simulator", () => {
     }
   });
 
-  it("F7 seeds that failed before pass", () => checkSeeds([...corpus.seeds, ...corpus.plain, ...corpus.later]));
+  it("F7 seeds that failed before pass", () =>
+    checkSeeds([...corpus.seeds, ...corpus.plain, ...corpus.later, ...corpus.newest]));
 
   it("F7 fresh seeds pass", () => checkSeeds(Array.from({ length: FRESH_SEEDS }, (_, index) => FRESH_FROM + index)));
 
