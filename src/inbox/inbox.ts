@@ -21,7 +21,7 @@ export interface ConsumingInboxOptions<Handle extends TransactionHandle> extends
 export interface Inbox {
   /**
    * Records the message in the consumer's transaction: true the first time, false when a committed transaction recorded
-   * it before. While another transaction is recording it, waits for that transaction's end. Rejects with
+   * it before. Waits for the end of a transaction that is recording it. Rejects with
    * TRANSACTION_MISSING outside one.
    */
   accept(handle: TransactionHandle, messageId: string): Promise<boolean>;
@@ -34,9 +34,9 @@ export interface Inbox {
 /** An inbox that opens its transactions itself. */
 export interface ConsumingInbox<Handle extends TransactionHandle> extends Inbox {
   /**
-   * Runs the handler in a transaction that also records the message by its event id, unless the message took effect before:
-   * then it resolves to undefined. Acknowledge the message when it has resolved: all is committed. When it rejects,
-   * nothing took effect: let the broker deliver the message again.
+   * Runs the handler in a transaction that also records the message's id, unless the message took effect before: then it
+   * resolves to undefined. Acknowledge the message once it has resolved. When it rejects, nothing took effect: let the
+   * broker deliver it again.
    */
   consume<Message extends { readonly id: string }, Result>(
     message: Message,
