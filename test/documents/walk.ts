@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { OF_THE_RUN, type ServiceProcess, startService } from "../e2e/service-process.ts";
 import { freePort } from "../servers/free-port.ts";
 import { createScratch, type Scratch } from "../servers/scratch.ts";
+import { until } from "../servers/until.ts";
 import { type Block, type Command, commandsOf, fileOf, isLike, missingTests, type Page } from "./page.ts";
 import { type Servers, withAddresses } from "./servers.ts";
 import type { Shop } from "./shop.ts";
@@ -119,6 +120,8 @@ export class Walk implements AsyncDisposable {
     const process = startService(["-c", command], this.#env, "/bin/bash", this.folder);
     this.#service = { process, command };
     if (command.includes("outbox-relay")) await process.becomes("healthy");
+    // Before a program of one's own has begun, a signal ends it without its leave.
+    else await until(`${command} prints that it runs`, () => process.stdout() !== "");
   }
 
   /** The end of what the page's service has printed. */
