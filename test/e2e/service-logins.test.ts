@@ -29,6 +29,7 @@ const OPEN = [
   "GET /openapi.json",
   "GET /ready",
   "GET /readyz",
+  "GET /stats",
   "POST /api/v1/login",
   "POST /api/v1/logout",
 ];
