@@ -32,6 +32,8 @@ export async function fuzzStage(server: PostgresServer): Promise<FuzzStage> {
   await stage.write("public.openoutbox_events", "d1 d2! d3");
   await untilDead(stage, 3);
   await until("the rest is delivered", () => service.stdout().includes("d1"));
+  // Until then one route answers with 503, as documented.
+  await until("everything is counted", async () => (await service.get("/stats")).status === 200);
   const document = (await service.get("/openapi.json")).json() as unknown as OpenApiDocument;
   return {
     address: `http://127.0.0.1:${port}`,
