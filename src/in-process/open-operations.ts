@@ -75,11 +75,11 @@ class PlanRunners {
     if (this.#running.has(id) || this.#stopping.signal.aborted) return;
     const work = runPlan(this.#target, id, { runner: randomUUID(), signal: this.#stopping.signal });
     this.#running.set(id, work);
-    // Whoever waits for the plan gets the error.
+    // The caller that waits for the plan gets the error.
     work.then(() => this.#running.delete(id)).catch(() => {});
   }
 
-  /** Waits for the end of a plan, and takes it up when nobody works on it. Rejects when this process cannot. */
+  /** Waits for the end of a plan, and takes it up when no process works on it. Rejects when this process cannot. */
   async waitFor(
     id: string,
     wait: (options: WaitOptions) => Promise<ReplayPlan>,

@@ -105,7 +105,7 @@ export function createRelay<DestinationName extends string>(given: RelayOptions<
   const timing = { ...DEFAULT_TIMING, ...options.timing };
   const readiness = new Readiness(instances, bus);
   const ended = Promise.withResolvers<void>();
-  // Whoever calls `stop` gets the error.
+  // The caller of `stop` gets the error.
   ended.promise.catch(() => undefined);
   let stopped: Promise<void> | null = null;
 

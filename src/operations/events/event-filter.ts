@@ -102,7 +102,7 @@ export function pipelineIn(column: string, { pipelines }: { readonly pipelines: 
   return `${column} = any(${quoteArray(pipelines)}::text[])`;
 }
 
-/** The SQL condition that a pipeline reads the row: a key that is parked in one pipeline goes on in the others. */
+/** The SQL condition that a pipeline reads the row: a key that is parked in one pipeline continues in the others. */
 export function ofReader(
   column: string,
   source: { readonly pipelines: readonly string[]; readonly reader: string | null },
